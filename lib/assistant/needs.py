@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ from pydantic import Field, TypeAdapter
 
 from lib.assistant.plans import parse_plan
 from lib.assistant.schemas import App, Place
-from lib.assistant.toolbox import DEFAULT_API
+from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, Strict, Text, read_yaml
 
 Kind = Literal["meaning", "habit", "either"]
@@ -305,6 +306,25 @@ def read_needs(folder: str | Path) -> list[AnyNeed]:
     if not needs:
         raise InputError(f"{folder}: holds no need (*.yaml)")
     return list(needs.values())
+
+
+def check_calls(needs: Sequence[AnyNeed], toolbox: Toolbox) -> None:
+    """Raises InputError where a plan is no call of the toolbox, or lacks an argument that it requires; names the need
+    and the keep."""
+    for need in needs:
+        for name, keep in need.keeps.items():
+            where = f"need {need.need}, keep {name}"
+            try:
+                calls = [call for calls in (keep.calls, *keep.other_calls) for call in calls]
+            except ValueError as error:
+                raise InputError(f"{where}: {error}") from error
+            for api, arguments in calls:
+                if api not in toolbox and api != DEFAULT_API:
+                    raise InputError(f"{where}: no API {api!r} in the toolbox")
+                known = toolbox[api].arguments if api in toolbox else {}
+                required = {argument for argument, one in known.items() if one.required}
+                if wrong := sorted((required - set(arguments)) | (set(arguments) - set(known))):
+                    raise InputError(f"{where}: {api}: the argument {wrong[0]!r} is missing, or not one of its own")
 
 
 # ---------------------------------------------------------------- days and times as people say them

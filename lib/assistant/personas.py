@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
 from scipy import stats
 
 from lib.assistant.needs import ROLES, AnyNeed, Habit, Keep, Texts, Wording, fill_template, slots_of
@@ -34,7 +34,7 @@ from lib.assistant.schemas import (
     WorldKnobs,
     by_time,
 )
-from lib.workbook.inputs import Strict, Text, read_yaml
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_yaml
 
 # Context items per persona and app (assistant paper, Table 4). The paper's row order is mail, calendar, google, notes,
 # music, reminders, phone call.
@@ -449,13 +449,16 @@ def make_item(
     if app == "calendar":
         filled["end"] = shown + timedelta(minutes=int(life.rng.choice([30, 45, 60, 90])))
     if app == "mail":
-        slug = "".join(character for character in filled["sender"].lower() if character.isalnum())
+        slug = "".join(character for character in filled.get("sender", "").lower() if character.isalnum())
         filled["address"] = person.email if person else f"contact@{slug}.example"
     if app == "phone_call":
         filled["number"] = person.phone if person else f"+1 555 {life.rng.integers(10**7):07d}"
     identifier = f"{life.profile['id']}-{life.rng.integers(16**8):08x}"
     opens = [Open.model_construct(time=moment, place=place) for moment, place in moments]
-    return ITEM_TYPES[app](id=identifier, opens=opens, **filled)
+    try:
+        return ITEM_TYPES[app](id=identifier, opens=opens, **filled)
+    except ValidationError as error:
+        raise InputError(f"{app} item {wording}: {describe_error(error)}") from error
 
 
 def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool) -> None:

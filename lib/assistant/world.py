@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from lib.assistant.needs import GROUPS, AnyNeed, Group, Kind, parse_call, read_needs
+from lib.assistant.needs import GROUPS, AnyNeed, Group, Kind, check_calls, parse_call, read_needs
 from lib.assistant.personas import (
     Cast,
     Life,
@@ -200,8 +200,10 @@ def simulate_from(
     """Like `simulate`, from needs and names already read; needs of a group that the world has no share of are left out.
 
     Raises:
-        InputError: a group that the world has a share of has no need, or the phrasings are too few.
+        InputError: a need calls what the toolbox lacks, a group that the world has a share of has no need, or the
+            phrasings are too few.
     """
+    check_calls(needs, toolbox)
     shares = group_shares(knobs)
     needs = [need for need in needs if shares[need.group]]
     for group in GROUPS:

@@ -18,6 +18,7 @@ from lib.assistant.needs import (
     KINDS,
     When,
     alternatives,
+    check_calls,
     clock_words,
     day_words,
     draw_moment,
@@ -289,3 +290,28 @@ def test_a_name_cannot_stand_in_both_folders(tmp_path, data):
     (tmp_path / "remind_me.yaml").write_text(other, encoding="utf-8")
     with pytest.raises(InputError, match=r"explicit.remind_me\.yaml: need"):
         read_needs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("plan", "named"),
+    [
+        (["f("], "is no call"),
+        (['fly_home(title="x")'], "no API 'fly_home'"),
+        (["create_reminder()"], "'title' is missing"),
+        (['create_reminder(title="x", seat="1A")'], "'seat' is missing, or not one"),
+    ],
+)
+def test_a_plan_that_the_toolbox_does_not_know_is_named(needs, toolbox, plan, named):
+    check_calls(needs, toolbox)
+    need = needs[0].model_copy(deep=True)
+    keep = next(iter(need.keeps))
+    need.keeps[keep] = need.keeps[keep].model_copy(update={"plan": plan})
+    need.keeps[keep].__dict__.pop("calls", None)
+    with pytest.raises(InputError, match=rf"need {need.need}, keep {keep}: .*{re.escape(named)}"):
+        check_calls([need], toolbox)
+
+
+def test_a_wording_that_makes_no_item_is_named(life):
+    for app, wording in (("notes", {"title": "a", "colour": "red"}), ("mail", {"subject": "a"})):
+        with pytest.raises(InputError, match=rf"^{app} item .*(colour|sender)"):
+            make_item(app, wording, {}, MOMENTS, NOW, life)

@@ -47,9 +47,7 @@ from lib.workbook.inputs import InputError
 from tests.assistant.conftest import HABITS_ALONE, SIZES
 
 SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_queries": 90}
-# Of the world of `TINY` before there were others beside it.
 TINY = {"seed": 5, "n_personas": 12, "n_training_queries": 50, "n_evaluation_queries": 20}
-DRAWN = "4b1985e30a022253466be112c67621d83f5365adabad98f9c1a13a1abc260906"
 TODAY = datetime(2023, 12, 10, 6)
 relaxed = settings(deadline=None, database=None)
 
@@ -157,11 +155,6 @@ def test_queries_and_kinds_are_dealt_evenly(people, more, first, second, seed):
 
 
 # ---------------------------------------------------------------- seeds
-
-
-def test_hard_is_drawn_as_it_always_was(make_world):
-    made = make_world(world="hard", **HABITS_ALONE, **TINY)
-    assert hashlib.sha256(lines_of(made).encode()).hexdigest() == DRAWN
 
 
 def test_a_world_depends_on_its_seed_and_not_on_the_process(data, root, make_world):
