@@ -273,24 +273,21 @@ class KeptModel:
     def _ask(self, prompts, keys: list[str], missing: set[str], max_new_tokens: int, progress: bool, settings) -> None:
         if not self._load:
             raise ModelError(f"{len(missing)} of {len(set(keys))} answers are not kept, and no model is named to ask")
-        model, samples = self._model or self._load(), settings.get("samples", 1)
-        self._model = model
-        ask = [i for i in range(len(prompts)) if missing & set(keys[samples * i : samples * (i + 1)])]
+        model = self._model = self._model or self._load()
+        ask = [i for i, key in enumerate(keys) if key in missing]
         if isinstance(grammars := settings.get("grammars"), Sequence) and not isinstance(grammars, str):
             settings = settings | {"grammars": [grammars[i] for i in ask]}
         texts = model.generate([prompts[i] for i in ask], max_new_tokens, progress=progress, **settings)
-        asked = [keys[samples * i + draw] for i in ask for draw in range(samples)]
-        fresh = zip(asked, texts, model.finished, model.costs, strict=True)
+        fresh = zip([keys[i] for i in ask], texts, model.finished, model.costs, strict=True)
         made = {key: Answer(text, finished, cost, model.dtype) for key, text, finished, cost in fresh if key in missing}
         there = zip(made, self.answers.get(made), strict=True)  # a model that keeps them here, too, has added them
         self.answers.add({key: made[key] for key, answer in there if answer is None})
 
-    def _keys(self, prompts: Sequence[str], max_new_tokens: int, grammars=None, samples: int = 1, **settings) -> list:
+    def _keys(self, prompts: Sequence[str], max_new_tokens: int, grammars=None, **settings) -> list:
         each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
         return [
-            key_of(self.weights, prompt, max_new_tokens, grammar, draw=draw, **settings)
+            key_of(self.weights, prompt, max_new_tokens, grammar, **settings)
             for prompt, grammar in zip(prompts, each, strict=True)
-            for draw in range(samples)
         ]
 
 

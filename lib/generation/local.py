@@ -138,7 +138,6 @@ class LocalModel:
         seed: int = 0,
         progress: bool = False,
         grammars: str | Sequence[str | None] | None = None,
-        samples: int = 1,
     ) -> list[str]:
         """Answers in the order of `prompts`; equal prompts under equal grammars get equal answers.
 
@@ -155,8 +154,6 @@ class LocalModel:
             grammars: what answers may be (see `lib.generation.constrained`), for all prompts or for each; None leaves
                 them free. A token that ends an answer is only taken where the grammar is complete; a stop text must be
                 allowed by the grammar itself.
-            samples: answers drawn for each prompt, one after the other in what is returned, in `finished` and in
-                `costs`; more than one needs a temperature. A long prompt is read once for all of its answers.
 
         Raises:
             TypeError: `prompts` is one text or holds something else than texts.
@@ -169,22 +166,16 @@ class LocalModel:
         from lib.generation.decoding import bytes_per_token
 
         check_arguments(prompts, max_new_tokens, stop, temperature)
-        if samples < 1 or (samples > 1 and not temperature):
-            raise ValueError(f"samples must be 1, or more at a temperature above 0, not {samples} at {temperature}")
         if grammars is None or isinstance(grammars, str):
             grammars = [grammars] * len(prompts)
         if len(grammars) != len(prompts):
             raise ValueError(f"{len(prompts)} prompts need as many grammars, not {len(grammars)}")
         check_encodable([grammar for grammar in grammars if grammar], "a grammar")
-        asked = [
-            (prompt, grammar or "", str(draw))
-            for prompt, grammar in zip(prompts, grammars, strict=True)
-            for draw in range(samples)
-        ]
+        asked = [(prompt, grammar or "") for prompt, grammar in zip(prompts, grammars, strict=True)]
         distinct = list(dict.fromkeys(asked))
         keys = [
-            key_of(self.weights, prompt, max_new_tokens, grammar, stop, chat, temperature, seed, int(draw))
-            for prompt, grammar, draw in distinct
+            key_of(self.weights, prompt, max_new_tokens, grammar, stop, chat, temperature, seed)
+            for prompt, grammar in distinct
         ]
         found = self.cache.get(keys) if self.cache else [None] * len(keys)
         answers = {one: answer for one, answer in zip(distinct, found, strict=True) if answer}

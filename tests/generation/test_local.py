@@ -128,22 +128,6 @@ def test_draws_are_seeded(tiny):
     assert first != model.generate(PROMPTS, max_new_tokens=8)
 
 
-def test_several_answers_are_drawn_for_each_prompt(tiny, tmp_path, runs):
-    model = load(tiny, cache=tmp_path)
-    draw = {"max_new_tokens": 8, "temperature": 1.5, "seed": 1, "samples": 3}
-    answers = model.generate([*PROMPTS, PROMPTS[0]], **draw)
-    assert len(answers) == len(model.costs) == len(model.finished) == 3 * (len(PROMPTS) + 1)
-    assert answers[-3:] == answers[:3]  # equal prompts get equal answers
-    assert all(len(set(answers[i : i + 3])) == 3 for i in range(0, len(answers), 3))
-    lengths = [len(model.tokenizer(prompt)["input_ids"]) for prompt in PROMPTS]
-    assert [cost.tokens_in for cost in model.costs[:-3:3]] == lengths
-    assert model.usage.prompts == 3 * len(PROMPTS)
-    computed = len(runs)
-    assert load(tiny, cache=tmp_path).generate([*PROMPTS, PROMPTS[0]], **draw) == answers
-    assert len(runs) == computed  # all of them were kept
-    assert load(tiny).generate([*PROMPTS, PROMPTS[0]], **draw | {"seed": 2}) != answers
-
-
 # ---------------------------------------------------------------- batches
 
 
@@ -214,8 +198,6 @@ def test_only_what_is_missing_is_computed(tiny, tmp_path, runs, reference):
         (["a"], {"stop": "text"}, ValueError),
         (["a"], {"stop": [""]}, ValueError),
         (["a"], {"temperature": -1}, ValueError),
-        (["a"], {"samples": 2}, ValueError),
-        (["a"], {"samples": 0, "temperature": 1.0}, ValueError),
     ],
 )
 def test_bad_input_is_refused(tiny, prompts, settings, error):
