@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 
-import nbformat
 import pandas as pd
 import pytest
 
@@ -82,12 +81,6 @@ def run(project, **files):
     )
 
 
-def shown(project):
-    """Everything that the executed notebook displays, as one text."""
-    cells = nbformat.read(project / "done.ipynb", as_version=4).cells
-    return str([output for cell in cells for output in cell.get("outputs", [])])
-
-
 def test_it_ranks_the_functions_of_a_file(project):
     done = run(project, queries_file="queries.json", toolbox_file="tools.jsonl")
     assert done.returncode == 0, done.stderr[-3000:]
@@ -103,21 +96,6 @@ def test_it_ranks_the_functions_of_a_file(project):
     assert recall["semantic", 1] > recall["random", 1]
     assert recall["random", 3] == pytest.approx(80 * 3 / 6, abs=3)
     assert not (project / "data" / "generated").exists(), "later notebooks must not take it for their world"
-
-
-def test_without_a_toolbox_file_the_queries_functions_are_the_toolbox(project):
-    (project / "tools.jsonl").unlink()
-    done = run(project, queries_file=project / "queries.json")
-    assert done.returncode == 0, done.stderr[-3000:]
-    text = shown(project)
-    for name, _, _ in FUNCTIONS:
-        assert f">{name}<" in text
-
-
-def test_without_files_it_shows_the_example(project):
-    done = run(project)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert (pd.read_csv(project / "reports" / "mine" / "tables" / "own_functions.csv")["n"] == 24).all()
 
 
 def test_what_cannot_be_used_is_one_clear_error(project):

@@ -1,7 +1,5 @@
 """The one table of methods."""
 
-import pytest
-
 from lib.workbook.methods import METHODS, colour, label, marker
 
 
@@ -17,9 +15,3 @@ def test_a_method_without_an_entry_can_be_shown():
     assert (label("my_ranking"), colour("my_ranking")) == ("my ranking", colour("my_ranking"))
     assert colour("my_ranking").startswith("#")
     assert marker("my_ranking")
-
-
-def test_a_method_that_no_figure_draws_has_no_style():
-    assert label("rrf") == "RRF of both"
-    with pytest.raises(ValueError, match="no colour"):
-        colour("rrf")

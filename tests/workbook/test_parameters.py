@@ -125,10 +125,10 @@ def test_the_report_runs_the_numbered_notebooks_in_order_and_the_front_page_last
 
 
 def test_a_name_that_papermill_injects_must_be_known():
-    cells = ["import os", "seed = 3\nsplit = 'need'", "writer = 'x'", "total = seed + 1"]
-    values = {"seed": 3, "split": "need", "writer": "x", "total": 4, "profile": "quick"}
+    cells = ["import os", "seed = 3\nworld = 'hard'", "writer = 'x'", "total = seed + 1"]
+    values = {"seed": 3, "world": "hard", "writer": "x", "total": 4, "profile": "quick"}
     parameters = check_parameters("01_data_gen", {"In": cells} | values)
-    assert (parameters.seed, parameters.split, parameters.n_personas) == (3, "need", 791)
+    assert (parameters.seed, parameters.world, parameters.n_personas) == (3, "hard", 791)
     assert not hasattr(parameters, "writer")
     with pytest.raises(ProfileError, match=r"notebook 01_data_gen: n_persnas: no notebook.* did you mean n_personas"):
         check_parameters("01_data_gen", {"In": ["", "# Parameters\nn_persnas = 5\n"], "n_persnas": 5})
@@ -180,7 +180,7 @@ def test_every_profile_is_valid_and_holds_only_what_differs(path):
         ("n_personas: 14", "n_persona: 28", "n_persona: no notebook has this parameter; did you mean n_personas"),
         ("n_personas: 14", "n_personas: forty", "n_personas"),
         ("", "cutoffs: [3, 0]\n", "cutoffs: must be at least 1"),
-        ("", "split: persona\n", "split: must be one of phrasing, item_template, need"),
+        ("", "world: persona\n", "world: must be one of explicit, mixed, hard"),
         ("n_personas: 14", "n_personas: 14\nn_personas: 15", "n_personas"),
         ("n_personas: 14", "n_personas: {a: [", "cannot be read"),
         ("profile: smoke", "profile: quick", "profile"),
