@@ -4,7 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.controls import HALFWAY, LOG_DRAWS, MARGIN, negative_controls, reverse, weighed
+from lib.assistant.controls import (
+    HALFWAY,
+    LOG_DRAWS,
+    MARGIN,
+    negative_controls,
+    permute_labels,
+    permute_logs,
+    relevant_dealt_anew,
+    reverse,
+    weighed,
+)
 from lib.evaluation.inference import Resampling
 from tests.assistant.test_ranking import recall, task  # noqa: F401
 
@@ -64,3 +74,30 @@ def test_with_a_link_cut_a_ranker_loses_what_the_log_gave(task):  # noqa: F811
     whole = recall(task, {"run": task.rank(task.fit()[1])}, kind="habit")["run"]
     assert (found.query("queries == 'habit'")["recall"] < whole - 20).all()
     assert found["difference"].abs().max() < 25
+
+
+def test_permuted_logs_stay_whole_and_with_their_persona(task):  # noqa: F811
+    items, opens = task.items, task.opens
+    permuted = permute_logs(items, opens, np.random.default_rng(0))
+    persona = items.set_index("item")["persona"]
+    assert (permuted["item"].map(persona) == opens["item"].map(persona)).all()
+    assert pd.Series(permuted["item"].to_numpy()).groupby(opens["item"].to_numpy()).nunique().max() == 1
+    assert (permuted["item"] != opens["item"]).mean() > 0.9
+    pd.testing.assert_frame_equal(permuted[["time", "place"]], opens[["time", "place"]])
+
+
+def test_permuted_labels_keep_their_number(task):  # noqa: F811
+    permuted = permute_labels(task.pairs, task.relevant, np.random.default_rng(0))
+    query = task.pairs["query"]
+    per_query = [pd.Series(labels).groupby(query).sum() for labels in (permuted, task.relevant)]
+    pd.testing.assert_series_equal(*per_query)
+    assert (permuted & task.relevant).sum() < 0.15 * task.relevant.sum()
+
+
+def test_relevant_items_are_dealt_among_the_querys_candidates(task):  # noqa: F811
+    pairs = task.pairs
+    true = pairs.loc[task.relevant, ["query", "item"]]
+    dealt = relevant_dealt_anew(pairs, true, np.random.default_rng(0))
+    pd.testing.assert_series_equal(dealt["query"].value_counts(), true["query"].value_counts(), check_like=True)
+    assert len(dealt.merge(pairs, on=["query", "item"])) == len(dealt)
+    assert len(dealt.merge(true, on=["query", "item"])) < 0.15 * len(true)

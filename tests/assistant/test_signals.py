@@ -1,17 +1,11 @@
 """Usage signals against a slow loop, their invariances, and the controls that a ranker on them must pass."""
 
 import math
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.controls import (
-    permute_labels,
-    permute_logs,
-    relevant_dealt_anew,
-)
 from lib.assistant.schemas import APPS, PLACES
 from lib.assistant.signals import (
     CATEGORICAL,
@@ -26,10 +20,7 @@ from lib.assistant.signals import (
     rank_within,
     signals,
 )
-from lib.assistant.world import frames
-from lib.evaluation.ranking import hit_matrix, recall_from_hits
-from lib.retrieval.lambdamart import train
-from lib.retrieval.stores import bm25t_scores, candidate_pairs, rank_pairs
+from lib.retrieval.stores import candidate_pairs
 
 
 def random_task(seed: int = 0, n_personas: int = 3, n_items: int = 18, n_queries: int = 8, n_opens: int = 150):
@@ -257,120 +248,3 @@ def test_a_log_without_opens():
     features = signals_of(queries, items, opens.iloc[:0])
     assert (features[["opens", "opens_7d", "moment_count"]] == 0).all(axis=None)
     assert features[["share_of_opens", "days_of_use", "moment_share", "place_correlation"]].isna().all(axis=None)
-
-
-def test_speed(tables):
-    """A world at a third of the published size, about 55,000 pairs and 65,000 opens, in seconds."""
-    pairs = candidate_pairs(tables["queries"], tables["items"], "persona")
-    start = time.perf_counter()
-    features = signals(pairs, tables["queries"], tables["items"], tables["opens"], {"none": np.zeros(len(pairs))})
-    assert time.perf_counter() - start < 10
-    assert len(features) > 50_000
-    assert np.isfinite(features.to_numpy(dtype=float)).all()
-
-
-# ---------------------------------------------------------------- controls change what they say and nothing else
-
-
-def test_permuted_logs_stay_whole_and_with_their_persona(small):
-    items, opens = small["items"], small["opens"]
-    permuted = permute_logs(items, opens, np.random.default_rng(0))
-    persona = items.set_index("item")["persona"]
-    assert (permuted["item"].map(persona) == opens["item"].map(persona)).all()
-    assert pd.Series(permuted["item"].to_numpy()).groupby(opens["item"].to_numpy()).nunique().max() == 1
-    assert (permuted["item"] != opens["item"]).mean() > 0.9
-    pd.testing.assert_frame_equal(permuted[["time", "place"]], opens[["time", "place"]])
-
-
-def test_permuted_labels_keep_their_number(small):
-    permuted = permute_labels(small["pairs"], small["relevant"], np.random.default_rng(0))
-    query = small["pairs"]["query"]
-    per_query = [pd.Series(labels).groupby(query).sum() for labels in (permuted, small["relevant"])]
-    pd.testing.assert_series_equal(*per_query)
-    assert (permuted & small["relevant"]).sum() < 0.15 * small["relevant"].sum()
-
-
-def test_relevant_items_are_dealt_among_the_querys_candidates(small):
-    pairs = small["pairs"]
-    true = pairs.loc[small["relevant"], ["query", "item"]]
-    dealt = relevant_dealt_anew(pairs, true, np.random.default_rng(0))
-    pd.testing.assert_series_equal(dealt["query"].value_counts(), true["query"].value_counts(), check_like=True)
-    assert len(dealt.merge(pairs, on=["query", "item"])) == len(dealt)
-    assert len(dealt.merge(true, on=["query", "item"])) < 0.15 * len(true)
-
-
-# ---------------------------------------------------------------- controls on a small world
-
-
-@pytest.fixture(scope="module")
-def small(make_world):
-    """A world of 120 personas with its pairs, labels and features; the only text score is BM25T's."""
-    world = frames(make_world(seed=3, n_personas=120, n_training_queries=520, n_evaluation_queries=300))
-    pairs = candidate_pairs(world["queries"], world["items"], "persona")
-    truth = world["gold"][["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
-    text = {"bm25t": bm25t_scores(pairs, world["queries"], world["items"], ["persona"])}
-    found = pairs[["query", "item"]].merge(truth, on=["query", "item"], how="left", indicator=True)["_merge"] == "both"
-    return world | {
-        "pairs": pairs,
-        "truth": truth,
-        "text": text,
-        "relevant": found.to_numpy(),
-        "training": (pairs["query_row"].map(world["queries"]["split"]) == "training").to_numpy(),
-        "features": signals(pairs, world["queries"], world["items"], world["opens"], text),
-    }
-
-
-def fit(small, features, relevant=None):
-    rows = small["training"]
-    relevant = small["relevant"] if relevant is None else relevant
-    persona = small["pairs"]["persona"].to_numpy()[rows]
-    return train(
-        small["pairs"][rows], features[rows], relevant[rows], persona, CATEGORICAL, cutoff=10, seed=0, threads=1
-    )
-
-
-def recall_at_3(small, model, features) -> pd.Series:
-    """Recall@3 in percent over the evaluation queries with their true labels: by kind, and of all."""
-    rows = ~small["training"]
-    run = rank_pairs(small["pairs"][rows], model.predict(features[rows]))
-    gold = small["gold"][small["gold"]["split"] == "evaluation"]
-    hits, n_relevant = hit_matrix(run, small["truth"], gold["query"].tolist(), 3)
-    recall = pd.Series(100 * recall_from_hits(hits, n_relevant, 3))
-    return pd.concat([recall.groupby(gold["kind"].to_numpy()).mean(), pd.Series({"all": recall.mean()})])
-
-
-@pytest.fixture(scope="module")
-def real(small):
-    model = fit(small, small["features"])
-    return model, recall_at_3(small, model, small["features"])
-
-
-@pytest.fixture(scope="module")
-def without_usage(small):
-    features = small["features"].drop(columns=list(USAGE))
-    return recall_at_3(small, fit(small, features), features)
-
-
-def test_usage_helps_where_habit_does(real, without_usage):
-    _, recall = real
-    assert recall["habit"] > without_usage["habit"] + 30
-    assert recall["either"] > without_usage["either"] + 30
-
-
-def test_permuted_logs_equal_no_usage_at_all(small, without_usage):
-    recalls = []
-    for seed in range(3):
-        opens = permute_logs(small["items"], small["opens"], np.random.default_rng(seed))
-        features = signals(small["pairs"], small["queries"], small["items"], opens, small["text"])
-        recalls.append(recall_at_3(small, fit(small, features), features)["all"])
-    assert np.mean(recalls) == pytest.approx(without_usage["all"], abs=4)
-
-
-def test_permuted_labels_fall_to_the_floor(small):
-    """A ranker of noise has some direction, which helps or hurts by chance: several of them must average to chance."""
-    recalls = []
-    for seed in range(6):
-        labels = permute_labels(small["pairs"], small["relevant"], np.random.default_rng(seed))
-        recalls.append(recall_at_3(small, fit(small, small["features"], labels), small["features"])["all"])
-    n_items = small["pairs"][~small["training"]].groupby("query").size()
-    assert np.mean(recalls) == pytest.approx(100 * np.minimum(3 / n_items, 1).mean(), abs=4)

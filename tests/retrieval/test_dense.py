@@ -101,13 +101,6 @@ def pretrained():
         pytest.skip(str(error))
 
 
-def test_a_text_asked_twice_is_computed_once(tiny):
-    encoder = load_encoder(tiny)
-    twice = encode(encoder, ["lemon mirror"] * 2)
-    assert twice.shape == (2, 16)
-    assert (twice == encode(encoder, ["lemon mirror"])).all()
-
-
 def test_embeddings_have_unit_length():
     vectors = encode(Letters(), TEXTS)
     assert vectors.dtype == np.float32

@@ -17,7 +17,6 @@ from lib.retrieval.stores import (
     rank_pairs,
     relevant_pairs_mask,
     stack_runs,
-    tie_breakers,
 )
 
 WORDS = "guitar lesson rent due milk bread piano concert ticket train flight hotel dentist birthday cake".split()
@@ -152,14 +151,6 @@ def test_one_query_is_ranked_as_all_are():
         assert best_first(group["item"].tolist(), scores[group.index]) == expected
 
 
-def test_tie_breakers_belong_to_the_id_alone():
-    first = tie_breakers(pd.Series(["a", "b", "é", "a"]))
-    assert first.dtype == np.uint64
-    assert first[0] == first[3]
-    assert len(set(first.tolist())) == 3
-    assert tie_breakers(pd.Series(["b"])).tolist() == [first[1]]
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_scores_that_are_not_finite_are_refused(bad):
     pairs = candidate_pairs(*task(), "persona")
@@ -174,12 +165,6 @@ def test_another_number_of_scores_is_refused(shape):
     pairs = candidate_pairs(*task(), "persona")
     with pytest.raises(ValueError):
         rank_pairs(pairs, np.zeros(len(pairs) + shape))
-
-
-def test_a_column_of_scores_is_refused():
-    pairs = candidate_pairs(*task(), "persona")
-    with pytest.raises(ValueError):
-        rank_pairs(pairs, np.zeros((len(pairs), 1)))
 
 
 # ---------------------------------------------------------------- indexes
@@ -201,14 +186,6 @@ def test_scores_equal_those_of_a_direct_index(within, b):
     assert len(expected) == len(pairs)
     assert scores == pytest.approx([expected[pair] for pair in zip(pairs["query"], pairs["item"], strict=True)])
     assert (scores > 0).any()
-
-
-def test_the_two_ways_of_indexing_differ():
-    queries, documents = task()
-    pairs = candidate_pairs(queries, documents, "persona")
-    one = bm25t_scores(pairs, queries, documents, ["persona"])
-    each = bm25t_scores(pairs, queries, documents, ["persona", "app"])
-    assert not np.allclose(one, each)
 
 
 def test_a_collection_does_not_see_the_documents_of_another():
