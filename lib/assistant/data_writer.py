@@ -53,7 +53,7 @@ from lib.assistant.schemas import (
     WorldKnobs,
     by_time,
 )
-from lib.assistant.toolbox import API, DEFAULT_API, AnyAPI, Argument, ArgumentType, Toolbox, signature
+from lib.assistant.toolbox import DEFAULT_API, AnyAPI, Argument, ArgumentType, OwnAPI, Toolbox, signature
 from lib.assistant.world import FILES, SIDES, World, deal_sides, read_world, simulate
 from lib.generation.answers import Answers, KeptModel
 from lib.generation.local import weights_of
@@ -501,11 +501,11 @@ def write_items(writer: Writer, personas: dict[int, Persona], capacities: Sequen
 
 def write_toolbox(writer: Writer) -> Toolbox:
     """A toolbox of the model's own; of two APIs with one name the first is kept."""
-    apis: dict[str, API] = {}
+    apis: dict[str, OwnAPI] = {}
     for app, answer in zip(APPS, writer.ask("toolbox", [toolbox_question(app) for app in APPS]), strict=True):
         for record in answer.apis if answer else []:
             arguments = {part.name: Argument(**part.model_dump(exclude={"name"})) for part in record.arguments}
-            api = API(api=record.api, app=app, description=record.description, arguments=arguments)
+            api = OwnAPI(api=record.api, app=app, description=record.description, arguments=arguments)
             apis.setdefault(record.api, api)
     writer.keep(len(apis))
     if not apis:

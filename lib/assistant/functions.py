@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from lib.assistant.plans import Answers
+from lib.assistant.plans import GoldAnswers
 from lib.assistant.toolbox import DEFAULT_API, definitions_in
 from lib.workbook.inputs import InputError, Text, describe_error, read_json_records
 
@@ -20,7 +20,7 @@ class Message(BaseModel):
     content: str
 
 
-def check_answers(answers: Answers) -> Answers:
+def check_answers(answers: GoldAnswers) -> GoldAnswers:
     """Raises ValueError unless each record is one call; no call at all is what `default` stands for."""
     for number, call in enumerate(answers, start=1):
         if len(call) != 1:
@@ -28,7 +28,7 @@ def check_answers(answers: Answers) -> Answers:
     return answers or [{DEFAULT_API: {}}]
 
 
-CheckedAnswers = Annotated[Answers, AfterValidator(check_answers)]
+CheckedAnswers = Annotated[GoldAnswers, AfterValidator(check_answers)]
 
 
 class FunctionQuery(BaseModel):
@@ -97,12 +97,12 @@ def read_function_queries(path: str | Path) -> pd.DataFrame:
     return frame
 
 
-def read_answers(path: Path, ids: pd.Series) -> dict[str, Answers]:
+def read_answers(path: Path, ids: pd.Series) -> dict[str, GoldAnswers]:
     """Answers by query id from the file of the same name in `possible_answer/`; one for each of `ids`."""
     beside = path.parent / ANSWERS_FOLDER / path.name
     if not beside.is_file():
         raise InputError(f"{path}, query {ids.iloc[0]}: neither ground_truth nor answers, and there is no {beside}")
-    answers: dict[str, Answers] = {}
+    answers: dict[str, GoldAnswers] = {}
     for where, record in read_json_records(beside):
         answer = validated(PossibleAnswer, record, beside, where)
         if answer.id in answers:

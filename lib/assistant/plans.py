@@ -32,10 +32,10 @@ KINDS_OF_VALUES: dict[str, type | tuple[type, ...]] = {
     "dict": dict,
 }
 
-Call = tuple[str, dict[str, object]]
-Answers = list[dict[str, dict[str, list]]]
-ANSWERS = TypeAdapter(Answers)
-Category = Literal[
+PlannedCall = tuple[str, dict[str, object]]
+GoldAnswers = list[dict[str, dict[str, list]]]
+ANSWERS = TypeAdapter(GoldAnswers)
+Cause = Literal[
     "unparsed", "wrong_number_of_calls", "wrong_api", "missing_argument", "extra_argument", "wrong_type", "wrong_value"
 ]  # fmt: skip
 
@@ -60,7 +60,7 @@ class PlanError(ValueError):
 class Match:
     """Whether a plan is right: true in a condition if it is; otherwise `category` and `sentence` say why not."""
 
-    category: Category | None = None
+    category: Cause | None = None
     sentence: str = ""
 
     def __bool__(self) -> bool:
@@ -83,7 +83,7 @@ class RightPlan(NamedTuple):
 # ---------------------------------------------------------------- parsing
 
 
-def parse_plan(text: str) -> list[Call]:
+def parse_plan(text: str) -> list[PlannedCall]:
     """The calls of a plan as (API, {argument: value}), in order.
 
     Values are texts, finite numbers, True, False, None, and lists and dicts (with texts as keys) of them; a tuple is
@@ -116,7 +116,7 @@ def _nodes(statement: ast.stmt) -> list[ast.expr]:
     return statement.value.elts if isinstance(statement.value, ast.List) else [statement.value]
 
 
-def _call(node: ast.expr) -> Call:
+def _call(node: ast.expr) -> PlannedCall:
     prefix = ""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):  # Python reads `get-time()` as a difference
         prefix, node = f"{_name(node.left)}-", node.right
@@ -211,7 +211,7 @@ def hallucinated(predicted: str, names: Collection[str]) -> bool:
     return any(name != DEFAULT_API and name not in names for name in api_names(predicted))
 
 
-def ast_match(predicted: str, answers: str | Answers, functions: Sequence[dict]) -> Match:
+def ast_match(predicted: str, answers: str | GoldAnswers, functions: Sequence[dict]) -> Match:
     """Whether a plan is right, by the rules of the Berkeley function-calling leaderboard.
 
     The same API; every required argument; no argument that the function or the answer lacks; others may be left out
@@ -263,7 +263,7 @@ def best_match(text: str, right: Sequence[RightPlan], functions: Sequence[dict])
     return next(filter(None, matches), matches[0])
 
 
-def gold_calls(answers: str | Answers) -> list[tuple[str, dict[str, list]]]:
+def gold_calls(answers: str | GoldAnswers) -> list[tuple[str, dict[str, list]]]:
     """Answers in the Berkeley format, as a list or JSON text, as (API, {argument: acceptable values}).
 
     Raises:
@@ -278,7 +278,7 @@ def gold_calls(answers: str | Answers) -> list[tuple[str, dict[str, list]]]:
     return [call for record in records for call in record.items()]
 
 
-def _match_call(call: Call, answer: tuple[str, dict[str, list]], parameters: dict | None) -> Match:
+def _match_call(call: PlannedCall, answer: tuple[str, dict[str, list]], parameters: dict | None) -> Match:
     (name, arguments), (gold_name, gold) = call, answer
     if name != gold_name:
         return Match("wrong_api", f"{name} instead of {gold_name}")
@@ -298,14 +298,14 @@ def _match_call(call: Call, answer: tuple[str, dict[str, list]], parameters: dic
     return Match()
 
 
-def _compare_any(value: Any, acceptable: Sequence, schema: object) -> Category | None:
+def _compare_any(value: Any, acceptable: Sequence, schema: object) -> Cause | None:
     problems = [_compare(value, answer, schema) for answer in acceptable]
     if None in problems:
         return None
     return "wrong_type" if problems and set(problems) == {"wrong_type"} else "wrong_value"
 
 
-def _compare(value: Any, answer: Any, schema: object) -> Category | None:
+def _compare(value: Any, answer: Any, schema: object) -> Cause | None:
     """What is wrong with a value, compared to one acceptable value; None if nothing is."""
     schema = schema if isinstance(schema, dict) else {}
     kind = _kind(answer)
@@ -324,7 +324,7 @@ def _compare(value: Any, answer: Any, schema: object) -> Category | None:
     return None if same else "wrong_value"
 
 
-def _compare_dicts(value: dict, answer: dict, properties: object) -> Category | None:
+def _compare_dicts(value: dict, answer: dict, properties: object) -> Cause | None:
     properties = properties if isinstance(properties, dict) else {}
     acceptable = {key: given if isinstance(given, list | tuple) else [given] for key, given in answer.items()}
     if set(value) - set(answer) or any(

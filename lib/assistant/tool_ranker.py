@@ -37,7 +37,7 @@ def tool_pairs(queries: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
     return candidate_pairs(queries[["query"]].assign(toolbox=0), tools[["item"]].assign(toolbox=0), on="toolbox")
 
 
-def plan_scores(
+def taught_scores(
     pairs: pd.DataFrame, vectors: np.ndarray, gold: pd.DataFrame, known: pd.Index, known_vectors: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Scores of `pairs` by what knows training plans instead of the tools' texts.
@@ -250,7 +250,7 @@ class PlanLessons:
             task = self.task
             learned = task.training & ~np.isin(self.fold, list(folds))
             known = pd.Index(task.queries["query"][learned])
-            scores = plan_scores(task.pairs, task.vectors, task.gold, known, task.vectors[learned])
+            scores = taught_scores(task.pairs, task.vectors, task.gold, known, task.vectors[learned])
             self._kept[folds] = np.column_stack([scores["classifier"], scores["frequency"] / max(1, len(known))])
         return self._kept[folds]
 

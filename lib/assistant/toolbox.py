@@ -84,7 +84,7 @@ class AnyAPI(Strict):
         }
 
 
-class API(AnyAPI):
+class OwnAPI(AnyAPI):
     """One tool: its name, the app it belongs to, what it does, and its arguments by name."""
 
     api: Text = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -141,13 +141,13 @@ class Schema(NullIsAbsent):
                         yield from part.lines(f"{name}.{key}")
 
 
-class Parameters(Schema):
+class FunctionParameters(Schema):
     """The `parameters` of a function: always an object."""
 
     required: list[str] = []
 
     @model_validator(mode="after")
-    def _consistent(self) -> Parameters:
+    def _consistent(self) -> FunctionParameters:
         if json_types(self.type) not in ((), ("object",)):
             raise ValueError(f"type must be object, not {self.type!r}")
         if unknown := [name for name in self.required if name not in self.properties]:
@@ -160,7 +160,7 @@ class Definition(NullIsAbsent):
 
     name: Text = Field(pattern=r"^[^\s()'\"]+$")
     description: str = ""
-    parameters: Parameters = Parameters()
+    parameters: FunctionParameters = FunctionParameters()
 
 
 class FunctionArgument(AnyArgument):
@@ -300,7 +300,7 @@ class Toolbox:
         for number, record in enumerate(records, start=1):
             name = record.get("api", "without name") if isinstance(record, dict) else "no mapping"
             try:
-                apis.append(API.model_validate(record))
+                apis.append(OwnAPI.model_validate(record))
             except ValidationError as error:
                 raise InputError(f"{path}, record {number} ({name}): {describe_error(error)}") from error
         try:

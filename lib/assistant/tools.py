@@ -312,7 +312,7 @@ def best_wording(world: ToolWorld, setting: str, n_queries: int) -> tuple[str, i
         texts = with_words(sample, world.words(setting, *option))
         runs[str(number)] = rank_by_cosine(world, sample, world.encode(texts))
     labelled = replace(world, also=world.also.iloc[:0])
-    recall = tool_scores(runs, labelled, sample["query"].tolist(), TRIED_CUTOFFS).mean().unstack("metric")["recall"]
+    recall = recall_of_tools(runs, labelled, sample["query"].tolist(), TRIED_CUTOFFS).mean().unstack("metric")["recall"]
     mean = recall.unstack("k").mean(axis=1)
     return max(enumerate(options), key=lambda option: mean[str(option[0])])[1]
 
@@ -524,7 +524,7 @@ def rank_by_cosine(world: ToolWorld, queries: pd.DataFrame, vectors: np.ndarray)
 # ---------------------------------------------------------------- scores
 
 
-def tool_scores(
+def recall_of_tools(
     runs: Mapping[str, pd.DataFrame], world: ToolWorld, queries: Sequence[str], cutoffs: Sequence[int]
 ) -> pd.DataFrame:
     """Recall in percent, one row a query, columns (method, metric, k): `recall` of the gold APIs and, where tools have
@@ -558,8 +558,8 @@ def app_run(run: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores_beside_chance(runs: Mapping[str, pd.DataFrame], world: ToolWorld, cutoffs: Sequence[int]) -> pd.DataFrame:
-    """`tool_scores` of the evaluated queries, with what a random order finds in expectation as `query_only/random`: the
-    first k of N tools hold a plan's share k / N; of the best of several plans, it is drawn."""
+    """`recall_of_tools` of the evaluated queries, with what a random order finds in expectation as `query_only/random`:
+    the first k of N tools hold a plan's share k / N; of the best of several plans, it is drawn."""
     wanted, n_tools = world.evaluated["query"].tolist(), len(world.tools)
     number = {name: place for place, name in enumerate(world.tools["item"])}
     plans = pd.concat([world.gold.assign(plan=-1), world.also]).groupby(["query", "plan"])["item"]
@@ -573,7 +573,7 @@ def scores_beside_chance(runs: Mapping[str, pd.DataFrame], world: ToolWorld, cut
                 if len(several) == 1
                 else chance_of_any_plan(several, n_tools, cutoffs, rng)
             )
-    scores = tool_scores(runs, world, wanted, cutoffs)
+    scores = recall_of_tools(runs, world, wanted, cutoffs)
     for place, k in enumerate(cutoffs):
         scores[f"{ALONE}/random", "recall", k] = chance[:, place]
     return scores

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant.controls import permute_labels
-from lib.assistant.tool_ranker import NO_FOLD, PlanLessons, RankerTask, api_classifier, plan_scores, ranked_rows
+from lib.assistant.tool_ranker import NO_FOLD, PlanLessons, RankerTask, api_classifier, ranked_rows, taught_scores
 from lib.assistant.tool_ranker import tool_pairs as all_pairs
 from lib.evaluation.ranking import hit_matrix, recall_from_hits
 from lib.retrieval.lambdamart import LambdaMART
@@ -227,7 +227,7 @@ def firsts(pairs, scores):
 
 def test_trained_floors_know_training_plans_alone(taught):
     pairs, *rest = taught
-    scores = plan_scores(pairs, *rest)
+    scores = taught_scores(pairs, *rest)
     assert scores["frequency"].max() == 12
     assert scores["frequency"][(pairs["item"] == "read_mail").to_numpy()].tolist() == [0, 0]
     assert firsts(pairs, scores["frequency"]) == {"x": "call", "y": "call"}
@@ -239,7 +239,7 @@ def test_trained_floors_know_training_plans_alone(taught):
 def test_a_classifier_of_one_tool_or_none_is_a_count(taught):
     pairs, vectors, gold, known, known_vectors = taught
     for n in (12, 0):
-        scores = plan_scores(pairs, vectors, gold, known[:n], known_vectors[:n])
+        scores = taught_scores(pairs, vectors, gold, known[:n], known_vectors[:n])
         np.testing.assert_array_equal(scores["classifier"], scores["frequency"])
         assert scores["frequency"].max() == n
 

@@ -38,10 +38,10 @@ from lib.assistant.tools import (
     random_context,
     rank_tools,
     recall_of_context,
+    recall_of_tools,
     recall_rows,
     run_name,
     scores_beside_chance,
-    tool_scores,
     tool_texts,
     tools_of_plans,
     with_words,
@@ -217,7 +217,7 @@ def test_an_app_stands_where_its_first_tool_does(world):
 
 def test_recall_of_tools_and_of_apps(world):
     runs = {"m": run_of(q2=["send_mail", "read_mail", "open_note", "call"], q3=["open_note", "call"])}
-    scores = tool_scores(runs, world, ["q2", "q3"], [1, 2, 3])
+    scores = recall_of_tools(runs, world, ["q2", "q3"], [1, 2, 3])
     assert scores.loc["q2", "m"]["recall"].tolist() == [50, 50, 100]
     assert scores.loc["q3", "m"]["recall"].tolist() == [0, 0, 0], "no tool fits: nothing to find, and counted"
     np.testing.assert_allclose(scores.loc["q2", "m"]["app_recall"], [100 / 3, 100 / 3, 200 / 3])
@@ -318,7 +318,7 @@ def test_a_query_is_served_by_the_plan_of_which_most_is_found(frames, world):
         "other": run_of(q2=["call", "send_mail"], q3=["call"]),
         "half": run_of(q2=["read_mail", "open_note"], q3=["call"]),
     }
-    before, after = (tool_scores(runs, one, ["q2", "q3"], [1, 2]) for one in (world, served))
+    before, after = (recall_of_tools(runs, one, ["q2", "q3"], [1, 2]) for one in (world, served))
     assert before.loc["q2"].xs("recall", level="metric").tolist() == [50, 100, 0, 50, 0, 50]
     assert after.loc["q2"].xs("recall", level="metric").tolist() == [50, 100, 100, 100, 50, 50]
     pd.testing.assert_series_equal(after.loc["q3"], before.loc["q3"])
@@ -527,7 +527,7 @@ def test_context_decides_where_no_query_says_its_arguments(parts, vectors):
     for name in NAMES:
         world = small_world(parts[name], leading_to_context(parts[name], vectors[name]))
         world = replace(world, wording=best_wording(world, BY_SEARCH, 12))
-        found[name] = tool_scores(runs_in(world, asked), world, world.evaluated["query"].tolist(), [5]).mean()
+        found[name] = recall_of_tools(runs_in(world, asked), world, world.evaluated["query"].tolist(), [5]).mean()
     for told, alone in ((ORACLE, ALONE), (f"{BY_SEARCH}/lambdamart", f"{ALONE}/lambdamart")):
         gain = {name: scores[told, "recall", 5] - scores[alone, "recall", 5] for name, scores in found.items()}
         assert gain["hard"] > gain["explicit"] + 5
