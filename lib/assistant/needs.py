@@ -34,6 +34,7 @@ from lib.workbook.inputs import InputError, Strict, Text, read_yaml
 
 Kind = Literal["meaning", "habit", "either"]
 KINDS: tuple[Kind, ...] = ("meaning", "habit", "either")
+KIND_NAMES = {"meaning": "by content", "habit": "by habit", "either": "either"}  # as readers meet them
 Trait = Literal["partner", "children", "pet", "car", "student", "employed", "renter", "homeowner"]
 ROLES = (
     "partner", "child", "parent", "sibling", "friend", "friend2", "neighbour", "boss", "colleague", "client",
