@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -128,7 +129,9 @@ def shortcuts(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     queries, items, gold = frames["queries"], frames["items"], frames["gold"]
     first = gold["apis"].str[0]
     commonest = first.groupby(gold["need"]).transform(lambda apis: apis.mode().iloc[0])
-    rows = [("API is the topic's commonest", (commonest == first).mean(), first.value_counts(normalize=True).iloc[0])]
+    rows: list[tuple[Any, ...]] = [
+        ("API is the topic's commonest", (commonest == first).mean(), first.value_counts(normalize=True).iloc[0])
+    ]
     pairs = candidate_pairs(queries, items, on="persona")
     qrels = gold[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
     right = relevant_pairs_mask(pairs, qrels)

@@ -90,7 +90,11 @@ TOKENS_PER_ITEM = 240
 
 ANSWERS = Path("data") / "answers" / "generator_answers.jsonl"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose answers are kept
-KEPT_WORLD = {"n_personas": 19, "n_training_queries": 114, "n_evaluation_queries": 38}  # that they are about
+KEPT_WORLD: dict[str, Any] = {
+    "n_personas": 19,
+    "n_training_queries": 114,
+    "n_evaluation_queries": 38,
+}  # that they are about
 KEPT_TOKENS = 400  # of an answer at most
 
 

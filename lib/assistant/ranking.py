@@ -186,8 +186,8 @@ class RankingTask:
         """
         features, scores = self.features if features is None else features, np.zeros(len(self.pairs))
         lessons = self.pairs[rows], features[rows], self.relevant[rows], self.persona[rows]
-        how = CATEGORICAL, self.cutoff, self.seed, self.threads, folds or self.folds
-        scores[rows] = out_of_fold(*lessons, *how)
+        seed, threads, folds = self.seed, self.threads, folds or self.folds
+        scores[rows] = out_of_fold(*lessons, CATEGORICAL, self.cutoff, seed, threads, folds)
         return scores
 
     def fit(self, ranker: LambdaMART | None = None) -> tuple[LambdaMART, np.ndarray]:

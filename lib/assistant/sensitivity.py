@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,10 +20,10 @@ from lib.assistant.world import frames, simulate_from
 SWEEPS = {"meaning_share": (0.0, 1 / 3, 2 / 3, 1.0), "habit_strength": (0.0, 0.4, 0.8, 1.0)}
 
 
-def small_knobs(knobs: WorldKnobs, n_personas: int, **changes: float) -> WorldKnobs:
+def small_knobs(knobs: WorldKnobs, n_personas: int, **changes: Any) -> WorldKnobs:
     """The same world with fewer personas, as many queries each, and some knobs changed."""
     share = n_personas / knobs.n_personas
-    sizes = {
+    sizes: dict[str, Any] = {
         "n_personas": n_personas,
         "n_training_queries": max(n_personas, round(knobs.n_training_queries * share)),
         "n_evaluation_queries": max(1, round(knobs.n_evaluation_queries * share)),

@@ -201,7 +201,7 @@ class RemoteModel:
         check_arguments(prompts, max_new_tokens, stop, temperature)
         if not all(prompts):
             raise ValueError("a prompt is empty")
-        settings = {"max_new_tokens": max_new_tokens, "stop": list(stop), "chat": chat}
+        settings: dict[str, Any] = {"max_new_tokens": max_new_tokens, "stop": list(stop), "chat": chat}
         settings |= {"temperature": temperature, "seed": seed}
         keys = {prompt: key_of(f"{self.endpoint} {self.name}", prompt, **settings) for prompt in prompts}
         self.usage, self.finished, self.costs = Usage(prompts=len(keys)), [], []

@@ -464,7 +464,7 @@ class Materials:
 def write_prompts(
     asked: pd.DataFrame,
     materials: Materials,
-    kept: Callable[[pd.DataFrame], Sequence[bool] | np.ndarray],
+    kept: Callable[[pd.DataFrame], Sequence[bool]],
     most: int = MOST_KEPT,
 ) -> pd.DataFrame:
     """The prompts of conditions, each on all of its first flows whose answers are kept, where these are as many as it
@@ -631,7 +631,7 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd
     for row in published.drop_duplicates(["table", *FIELDS[:3]]).itertuples():
         name = Condition(row.selector, row.shots, row.definitions, reader).name
         found.append((name, against[row.table], str(row.table)))
-    fewer = {}
+    fewer: dict[Any, Any] = {}
     for row in asked[asked["test_set"] != UNSEEN].drop_duplicates("condition").sort_values("shots").itertuples():
         one = Condition(*row[2:7])
         found.append((one.name, five, "fair"))

@@ -109,7 +109,7 @@ def _before_actions(plain: str) -> list[Span]:
         if found.end() > at:  # else what leads in reaches as far as from the comma before
             at = _after_lead(plain, found.end(), len(plain))
             word = _WORD.match(plain, at)
-            action = bool(word) and word[0].lower() in VERBS
+            action = word is not None and word[0].lower() in VERBS
         if action:
             cuts.append(found.span())
     return cuts

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from lib.workflows.apis import Field
-from lib.workflows.language import And, Comparison, Condition, Not, Or, Value
+from lib.workflows.language import And, Comparison, Condition, Not, Operand, Or
 from lib.workflows.steps import DATED, DOMAINS, MOMENTS, UNTESTED, Output, describe, moment, speak, thing
 from lib.workflows.wording import FRAMES, HABITS, Draft
 
@@ -127,7 +127,7 @@ def _date(draft: Draft, output: Output, words: str) -> Tested:
     return Tested(Comparison("<" if operator == "before" else ">", output.reference, value), text, output)
 
 
-Drawn = tuple[str, Value, str]  # operator, value, and the kind that it is spoken like
+Drawn = tuple[str, Operand, str]  # operator, value, and the kind that it is spoken like
 
 
 def _choice(draft: Draft, tested: Field) -> Drawn | None:

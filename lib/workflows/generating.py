@@ -55,7 +55,13 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         statements += [conditional, *calls]
     request, frame = BUILD[build](draft, parts)
     text, stretches = typed(draft, request)
-    how = {"request": text, "frame": frame, "wordings": draft.used, "quoted": draft.quoted, "said": draft.said}
+    how: dict[str, Any] = {
+        "request": text,
+        "frame": frame,
+        "wordings": draft.used,
+        "quoted": draft.quoted,
+        "said": draft.said,
+    }
     how["clauses"] = [stretches[number] for number in range(draft.steps)]
     return without_unused(Flow(tuple(statements))), how
 

@@ -409,7 +409,7 @@ class Candidate(NamedTuple):
 
 
 def pool_of(
-    half: Half,
+    half: HalfOrNone,
     split: Mapping[str, Half],
     flows: pd.DataFrame,
     vectors: Mapping[str, np.ndarray],
@@ -606,7 +606,7 @@ def reader(prompts: int, seed: int) -> Training:
     return replace(READER, seed=seed, batch_size=READER.batch_size if prompts > MANY else 4)
 
 
-def reader_part(half: Half) -> str:
+def reader_part(half: HalfOrNone) -> str:
     """The name of a half's model: the one that learned from it."""
     return f"in_context-{half}"
 
@@ -681,7 +681,7 @@ def api_vectors(source: ReaderSource, encoder: str, threads: int = 2) -> np.ndar
 
 
 def prompts_over(
-    half: Half,
+    half: HalfOrNone,
     source: ReaderSource,
     vectors: Mapping[str, np.ndarray],
     of_apis: np.ndarray,

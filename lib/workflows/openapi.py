@@ -6,6 +6,7 @@ file; a file that is of no use is skipped, with a warning and the reason.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import warnings
@@ -194,14 +195,15 @@ def _merge(pairs: Iterable[tuple[Any, Any]], notes: list[str]) -> dict:
 
 def _json(text: str, notes: list[str]) -> Any:
     """The content of a JSON text whose commas and brackets may be missing or too many; else of a YAML text."""
-    mended, faults, problem = text, [], f"more than {MOST_FAULTS} faults"
+    faults: list[Any] = []
+    mended, problem = text, f"more than {MOST_FAULTS} faults"
     while len(faults) <= MOST_FAULTS:
         twice: list[str] = []
         try:
             document = json.loads(
                 mended,
                 strict=False,
-                object_pairs_hook=lambda pairs, twice=twice: _merge(pairs, twice),
+                object_pairs_hook=functools.partial(_merge, notes=twice),
                 parse_int=lambda digits: int(digits) if len(digits) < 400 else float(digits),
                 parse_constant=str,
             )

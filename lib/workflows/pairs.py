@@ -54,7 +54,14 @@ def pair_of(name: str, split: str, request: str, flow: Flow, **how: Any) -> dict
     """A pair, by `COLUMNS`, with what its flow tells. How the request was made (frame, wordings, quoted, clauses) is
     empty unless given, and it is taken to say all arguments unless `said` has the keys of each call that it says."""
     apis = called_apis(flow)
-    pair = {"pair": name, "split": split, "request": request, "dsl": print_flow(flow), "apis": apis, "trigger": apis[0]}
+    pair: dict[str, Any] = {
+        "pair": name,
+        "split": split,
+        "request": request,
+        "dsl": print_flow(flow),
+        "apis": apis,
+        "trigger": apis[0],
+    }
     pair |= {"n_calls": len(apis), "conditions": count_conditions(flow), "frame": "", "wordings": [], "quoted": []}
     return pair | {"said": [list(call.keys) for call in calls(flow)], "clauses": []} | how
 

@@ -47,7 +47,7 @@ class Part(NamedTuple):
     kind: str
     size: int
     settings: Training | Tuning
-    half: str = ""
+    half: in_context.HalfOrNone = ""
 
     @property
     def name(self) -> str:

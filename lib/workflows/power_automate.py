@@ -206,10 +206,11 @@ def _statements(actions: Mapping[str, Any]) -> tuple[Statement, ...]:
         if any(outcomes != ["Succeeded"] for outcomes in action.get("runAfter", {}).values()):
             raise ExportError(f"{name} runs after something else than a success")
     after = {(list(action.get("runAfter", {})) or [""])[0]: name for name, action in actions.items()}
-    made, name = [], after.get("")
-    while name is not None:
-        made.append(_statement(name, actions[name]))
-        name = after.get(name)
+    made: list[Statement] = []
+    following = after.get("")
+    while following is not None:
+        made.append(_statement(following, actions[following]))
+        following = after.get(following)
     if len(made) != len(actions):
         raise ExportError("actions that do not run one after the other")
     return tuple(made)

@@ -11,7 +11,6 @@ Source: ours.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -272,9 +271,8 @@ def all_ways(
     snapper, parts = Snapper(catalogue), []
     for name, part in prompts.groupby("model", sort=False):
         generator, model = str(name).split("-")[0], models[str(name)]
-        settings = {"generator": generator, "max_new_tokens": max_new_tokens, "progress": progress}
-        answer = functools.partial(ask_model, model=model, **settings)
-        free, held = answer(part), answer(held_prompts(part, catalogue))
+        how = model, generator, max_new_tokens, False, progress
+        free, held = ask_model(part, *how), ask_model(held_prompts(part, catalogue), *how)
         problems = [problem_of(text, catalogue) for text in free["text"]]
         rows = zip(part["prompt"], part["unit"].map(requests), free["text"], problems, strict=True)
         again = [second_prompt(prompt, generator, request, text, said) for prompt, request, text, said in rows]
@@ -282,7 +280,7 @@ def all_ways(
         wrong = np.array([bool(said) and count(one) <= limit for one, said in zip(again, problems, strict=True)])
         reasked = free.copy()
         if wrong.any():
-            second = answer(part.assign(prompt=again)[wrong])
+            second = ask_model(part.assign(prompt=again)[wrong], *how)
             valid = second["text"].map(lambda text: not problem_of(text, catalogue))
             reasked.loc[second.index, ["tokens_in", "tokens_out"]] += second[["tokens_in", "tokens_out"]]
             reasked.loc[second.index[valid], "text"] = second["text"][valid]

@@ -136,7 +136,7 @@ def apply_review(
         kept = zip(result["pair"], result[column], strict=True)
         result = result.assign(**{column: [changes.get(name, {}).get(column, value) for name, value in kept]})
     _check_requests(result, review)
-    found = Counter(line.decision or "undecided" for line in review.values())
+    found: Counter[str] = Counter(line.decision or "undecided" for line in review.values())
     found["not in the file"] = len(known) - len(review)
     return result, pd.DataFrame({"decision": OUTCOMES, "pairs": [found[outcome] for outcome in OUTCOMES]})
 

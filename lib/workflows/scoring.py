@@ -128,7 +128,8 @@ def score_flows(
     scores = []
     for text, gold, own in zip(texts, golds, keys, strict=True):
         flow = wanted.get(gold) if isinstance(gold, str) else None
-        scores.append(_score(text, gold, flow, flow is not None and judged[gold], catalogue, own))
+        told = isinstance(gold, str) and judged[gold]
+        scores.append(_score(text, gold, flow, told, catalogue, own))
     return pd.DataFrame([asdict(score) | {"valid": score.valid} for score in scores], columns=COLUMNS)
 
 
