@@ -86,7 +86,7 @@ def test_every_method_and_topic_is_there(finished):
     retrieval = table(finished, "context_retrieval")
     assert set(retrieval["method"]) >= METHODS
     assert set(retrieval["topics"]) == {"known", "new"}
-    assert set(table(finished, "tool_retrieval")["world"]) == {"explicit", "mixed", "hard"}
+    assert set(table(finished, "tool_retrieval")["world"]) >= {"explicit", "mixed", "hard"}
     ablation = table(finished, "dsl_ablation")
     assert {"in_context", "finetuned"} <= set(ablation["generator"])
     assert set(ablation["test_set"]) >= {"test", "test_same", "unseen"}
