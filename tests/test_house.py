@@ -103,9 +103,9 @@ def lines(folder):
 
 def test_the_house_stays_small():
     """Ceilings, to be lowered and never raised: what does not fit takes something else's place."""
-    assert lines("lib") <= 28_500
+    assert lines("lib") <= 28_000
     assert len(MODULES) <= 105
-    assert lines("tests") <= 25_000
+    assert lines("tests") <= 23_500
 
 
 # ---- the rules can be broken
