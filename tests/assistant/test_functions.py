@@ -10,6 +10,7 @@ from lib.assistant.functions import read_function_queries
 from lib.assistant.plans import ast_match
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import Toolbox
+from lib.workbook.artifacts import ROOT
 
 LAMP = {
     "name": "home.set_lamp",
@@ -57,6 +58,15 @@ def write(tmp_path):
         return path
 
     return write
+
+
+def test_the_example_of_the_readme_is_a_query_with_its_answer(write):
+    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    section = text.split("\n## Your own functions and queries")[1].split("\n## ")[0]
+    path = write(section.split("```json\n")[1].split("```")[0])
+    (query,) = read_function_queries(path).itertuples()
+    assert (query.apis, query.functions) == (["tide_table"], ["tide_table"])
+    assert ast_match('tide_table(harbour="Whitby")', query.answers, Toolbox.from_functions(path).functions)
 
 
 def refused(call, *parts):

@@ -238,6 +238,21 @@ def test_wrong_folder(records, write_world, change, parts):
     refused(lambda: read_world(folder), *parts)
 
 
+def test_the_example_of_the_readme_is_a_world(tmp_path):
+    """Each block stands in the file that the text before it names: the smallest world, with nobody to train on."""
+    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    section = text.split("\n## Your own personas")[1].split("\n## ")[0]
+    named = r"`(\w+\.(?:jsonl|yaml))`[^`]*(?:`[^`\n]+`[^`]*)*```\w+\n(.*?)```"
+    blocks = dict(re.findall(named, section, flags=re.DOTALL))
+    assert blocks.keys() == set(FILES)
+    for name, content in blocks.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    tables = frames(read_world(tmp_path))
+    assert [len(tables[name]) for name in ("items", "opens", "queries", "gold", "toolbox")] == [2, 1, 1, 1, 1]
+    lacking = "0 personas with training queries", "at least 6"
+    refused(lambda: check_trainable(tables["queries"], tables["gold"], folds=5), *lacking)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_missing_file_and_file_that_is_no_text(records, write_world, name):
     folder = write_world(records)
