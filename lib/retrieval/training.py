@@ -7,11 +7,8 @@ One loop over batches (`lib.workbook.training.take_steps`); what differs is what
   query's relevant one against an irrelevant one of its own collection and the documents of the batch's other queries
   (Oord et al. 2018, arXiv:1807.03748). Some of these others may answer the same question for somebody else; no label
   that a real system has would tell.
-- a LoRA adapter (Hu et al. 2022, arXiv:2106.09685), on scored pairs (columns sentence1, sentence2, score, 0-1), squared
-  or affine. Squared: squared error between the cosine of the two embeddings and the score (Reimers and Gurevych 2019,
-  arXiv:1908.10084). Affine: squared error between `a · cosine + b` and the score, a and b learned beside the adapter
-  (from 1 and 0): only the order of cosines matters to a search; under the first loss a few pairs teach little but their
-  level.
+- a LoRA adapter (Hu et al. 2022, arXiv:2106.09685), on scored pairs (columns sentence1, sentence2, score, 0-1): squared
+  error between the cosine of the two embeddings and the score (Reimers and Gurevych 2019, arXiv:1908.10084).
 - a linear map that queries and documents both go through, in seconds: the loss is the softmax over the whole collection
   of a query. Embeddings are computed once for any number of maps.
 """
@@ -41,7 +38,6 @@ from lib.workbook.training import Checkpoints, take_steps, update
 RECORD = "finetuning.json"
 CURVE = ["step", "loss"]
 RANKED, SCORED = ["query", "positive", "negative"], ["sentence1", "sentence2"]
-LOSSES = ("squared", "affine")
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 
 
@@ -73,8 +69,6 @@ class Tuning:
         batch_size: rows a step.
         seed: of the adapter's first weights and the order of the rows.
         checkpoint_every: steps between checkpoints.
-        loss: squared or affine.
-        affine_rate: learning rate of a and b, rising and falling as the other.
     """
 
     rank: int = 16
@@ -83,12 +77,6 @@ class Tuning:
     batch_size: int = 64
     seed: int = 0
     checkpoint_every: int = 50
-    loss: str = "squared"
-    affine_rate: float = 1e-2
-
-    def __post_init__(self):
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss: must be one of {', '.join(LOSSES)}, not {self.loss!r}")
 
 
 # ---------------------------------------------------------------- rates, batches
@@ -332,8 +320,8 @@ def tune_encoder(
 
     Returns:
         the record: curve (lists of step, from 1, and mean loss of its batch; `columns` names both), rows, tokens (of
-        all texts trained on, padding excluded), seconds (of training, those before a kill too), device, affine ([a,
-        b]), settings, bfloat16, and hashes: model, pairs, code, run, sha256 (of the weights).
+        all texts trained on, padding excluded), seconds (of training, those before a kill too), device, settings,
+        bfloat16, and hashes: model, pairs, code, run, sha256 (of the weights).
 
     Raises:
         ValueError: there is no row.
@@ -397,7 +385,7 @@ def encoder_for(
 
 def train_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Checkpoints, progress: bool = False):
     """Train an adapter of `encoder`; returns the adapted module, the adapter's float32 weights by name, and the
-    record's curve, rows, tokens, seconds and affine."""
+    record's curve, rows, tokens and seconds."""
     import torch
 
     tokens = {side: token_ids(encoder, rows[side]) for side in SCORED}
@@ -405,32 +393,23 @@ def train_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Ch
     scores = torch.tensor(rows["score"].to_numpy(dtype=np.float32), device=encoder.device)
     adapted, weights = with_adapter(encoder, settings)
     masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
-    affine = torch.tensor([1.0, 0.0], device=encoder.device)
-    groups = [
-        {"params": list(masters.values()), "highest": settings.learning_rate},
-        {"params": [affine], "highest": settings.affine_rate},
-    ]
-    optimizer = torch.optim.AdamW(groups, weight_decay=0.0, fused=affine.is_cuda)
+    group = {"params": list(masters.values()), "highest": settings.learning_rate}
+    optimizer = torch.optim.AdamW([group], weight_decay=0.0, fused=encoder.device.type == "cuda")
 
     def one_step(batch: np.ndarray):
-        affine.requires_grad_(settings.loss == "affine")
         sides = (embed_tokens(encoder, [tokens[side][i] for i in batch]) for side in SCORED)
-        cosines = torch.nn.functional.cosine_similarity(*sides)
-        error = (affine[0] * cosines + affine[1] - scores[batch]).square().mean()
+        error = (torch.nn.functional.cosine_similarity(*sides) - scores[batch]).square().mean()
         error.backward()
         for key, weight in weights.items():
             masters[key].grad, weight.grad = weight.grad.float(), None
-        if settings.loss == "squared":
-            affine.grad = torch.zeros_like(affine)
         update(optimizer, masters, weights)
-        affine.grad = None
         return error.detach()
 
-    batches, trained = _batches(lengths, settings.batch_size, settings.seed), {**masters, "affine": affine}
-    kept = trained, weights, checkpoints, settings.checkpoint_every
+    batches = _batches(lengths, settings.batch_size, settings.seed)
+    kept = masters, weights, checkpoints, settings.checkpoint_every
     curve = take_steps(one_step, batches, optimizer, rise_and_fall, progress, *kept)
     result = {"curve": [line[:2] for line in curve], "rows": len(rows), "tokens": int(lengths.sum())}
-    return adapted, masters, {**result, "seconds": curve[-1][2], "affine": affine.tolist()}
+    return adapted, masters, {**result, "seconds": curve[-1][2]}
 
 
 def with_adapter(encoder, settings: Tuning):

@@ -231,20 +231,18 @@ def scored():
     )
 
 
-def squared_errors(encoder, rows, a=1.0, b=0.0):
+def squared_errors(encoder, rows):
     one, other = (encode(encoder, rows[side].tolist()) for side in ("sentence1", "sentence2"))
-    return (a * (one * other).sum(axis=1) + b - rows["score"].to_numpy()) ** 2
+    return ((one * other).sum(axis=1) - rows["score"].to_numpy()) ** 2
 
 
-@pytest.mark.parametrize("loss", ["squared", "affine"])
-def test_tuning_brings_cosines_close_to_the_scores(tiny, scored, tmp_path, loss):
+def test_tuning_brings_cosines_close_to_the_scores(tiny, scored, tmp_path):
     rows = pd.concat([scored] * 3, ignore_index=True)
-    record = tune_encoder(tiny, rows, tmp_path / "a", replace(SETTINGS, loss=loss))
+    record = tune_encoder(tiny, rows, tmp_path / "a", SETTINGS)
     tuned = load_encoder(tiny, adapter=tmp_path / "a")
-    before, after = squared_errors(load_encoder(tiny), scored), squared_errors(tuned, scored, *record["affine"])
+    before, after = squared_errors(load_encoder(tiny), scored), squared_errors(tuned, scored)
     assert after.mean() < before.mean() / 2
     assert [step for step, _ in record["curve"]] == list(range(1, 37))
-    assert (record["affine"] == [1, 0]) == (loss == "squared")
     assert record["rows"] == 288
     assert record["tokens"] == sum(len(text.split()) for side in ("sentence1", "sentence2") for text in rows[side])
     assert [path.name for path in tmp_path.iterdir()] == ["a"], "neither checkpoints nor temporary folders stay"
@@ -253,13 +251,6 @@ def test_tuning_brings_cosines_close_to_the_scores(tiny, scored, tmp_path, loss)
 def test_the_first_loss_is_the_squared_error_of_the_pretrained_encoder(tiny, scored, tmp_path):
     record = tune_encoder(tiny, scored.head(8), tmp_path / "a", SETTINGS)
     assert record["curve"][0][1] == pytest.approx(squared_errors(load_encoder(tiny), scored.head(8)).mean(), abs=0.01)
-
-
-def test_the_affine_loss_can_move_the_level_of_cosines_without_the_encoder(tiny, scored, tmp_path):
-    rows, still = scored.assign(score=0.1), replace(SETTINGS, learning_rate=1e-9, affine_rate=0.1)
-    for loss, falls in (("squared", False), ("affine", True)):
-        curve = tune_encoder(tiny, rows, tmp_path / loss, replace(still, loss=loss))["curve"]
-        assert (curve[-1][1] < curve[0][1] / 5) == falls
 
 
 def test_the_adapter_alone_is_trained_and_the_merged_encoder_is_what_was_trained(tiny, scored, tmp_path):
@@ -281,21 +272,19 @@ def kill_after(monkeypatch, saves):
     monkeypatch.setattr(Checkpoints, "save", then_die)
 
 
-@pytest.mark.parametrize("loss", ["squared", "affine"])
-def test_a_killed_run_goes_on_and_gives_the_same_adapter(tiny, scored, tmp_path, loss):
-    settings = replace(SETTINGS, loss=loss)
-    whole = tune_encoder(tiny, scored, tmp_path / "whole", settings)
+def test_a_killed_run_goes_on_and_gives_the_same_adapter(tiny, scored, tmp_path):
+    whole = tune_encoder(tiny, scored, tmp_path / "whole", SETTINGS)
     for saves in (1, 1):
         with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
             kill_after(patch, saves)
-            tune_encoder(tiny, scored, tmp_path / "cut", settings)
+            tune_encoder(tiny, scored, tmp_path / "cut", SETTINGS)
     steps, embed = [], module.embed_tokens
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "embed_tokens", lambda *rest: steps.append(1) or embed(*rest))
-        cut = tune_encoder(tiny, scored, tmp_path / "cut", settings)
+        cut = tune_encoder(tiny, scored, tmp_path / "cut", SETTINGS)
     assert len(steps) == 2 * 2, "of twelve steps, of two sides, ten were in the checkpoints"
     assert (tmp_path / "cut" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
-    assert (cut["curve"], cut["affine"]) == (whole["curve"], whole["affine"])
+    assert cut["curve"] == whole["curve"]
 
 
 def test_an_adapter_is_not_trained_again_unless_damaged_or_another_one_is(tiny, scored, tmp_path, monkeypatch):
@@ -319,8 +308,6 @@ def test_scored_pairs_that_cannot_be_learned_say_so(tiny, scored, tmp_path):
         tune_encoder(tiny, scored.head(0), tmp_path / "a")
     with pytest.raises(KeyError, match="sentence2"):
         tune_encoder(tiny, scored.drop(columns="sentence2"), tmp_path / "a")
-    with pytest.raises(ValueError, match="squared, affine"):
-        Tuning(loss="plain")
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ArtifactError, match="cannot be written"):
         tune_encoder(tiny, scored.head(8), tmp_path / "file" / "a", SETTINGS)
