@@ -11,6 +11,7 @@ from lib.evaluation.comparison import (
     compare,
     means,
     per_query_scores,
+    random_order_scores,
     rate_differences,
     rates,
     ratios,
@@ -121,6 +122,19 @@ def test_queries_that_one_side_lacks_count_for_neither():
     assert row["difference"] == row["over_queries"] == pytest.approx(600 / 7)
     assert (row["n_topics"], row["n"]) == (7, 7)
     assert row["p_value"] == pytest.approx(2 / 64, abs=0.005)
+
+
+def test_the_random_floor_is_an_expectation():
+    """Recall of a random order is k/n whatever is relevant; NDCG of one relevant item averages its discounts."""
+    scores = random_order_scores([10, 4, 40], [1, 2, 5], [3, 5], draws=4000, seed=1)
+    assert list(scores.columns.names) == ["method", "metric", "k"]
+    assert scores["random", "recall", 3].tolist() == pytest.approx([30, 75, 7.5], abs=2.5)
+    assert scores["random", "recall", 5].tolist() == pytest.approx([50, 100, 12.5], abs=2.5)
+    expected = 100 * (1 / np.log2([2, 3, 4])).sum() / 10
+    assert scores["random", "ndcg", 3][0] == pytest.approx(expected, abs=2.5)
+    assert scores["random", "ndcg_retrieved", 3].between(50, 100).all()
+    again = random_order_scores([10, 4, 40], [1, 2, 5], [3, 5], draws=4000, seed=1)
+    pd.testing.assert_frame_equal(scores, again)
 
 
 def test_a_ratio_with_its_interval():
