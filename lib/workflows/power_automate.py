@@ -1,4 +1,4 @@
-"""A flow as Power Automate's definition, and back.
+"""A flow as Power Automate's definition.
 
     definition = to_power_automate(parse(text))
     json.dumps(definition)         what Power Automate and Logic Apps call the definition of a workflow
@@ -15,10 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lib.workflows.language import (
-    RESERVED,
     TEXT_TESTS,
     And,
-    Branch,
     Call,
     Comparison,
     Condition,
@@ -27,7 +25,6 @@ from lib.workflows.language import (
     If,
     Not,
     Object,
-    Operand,
     Or,
     Reference,
     Statement,
@@ -41,19 +38,11 @@ APIS = "/providers/Microsoft.PowerApps/apis/"
 TRIGGER_TYPE, ACTION_TYPE = "OpenApiConnectionWebhook", "OpenApiConnection"
 TESTS = {"==": "equals", ">": "greater", ">=": "greaterOrEquals", "<": "less", "<=": "lessOrEquals"}
 TESTS |= {test: test for test in TEXT_TESTS}
-OPERATORS = {name: test for test, name in TESTS.items()}
 LONGEST_NAME = 80  # characters of an action's name
-EXPRESSION = re.compile(
-    r"@(?P<source>triggerOutputs\(\)|(?:outputs|items)\('(?P<name>[^']+)'\))(?P<path>(?:\?\[(?:'(?:[^']|'')*'|\d+)\])*)"
-)
-KEY = re.compile(r"\?\[(?:'((?:[^']|'')*)'|(\d+))\]")
 
 
 class ExportError(ValueError):
-    """A flow that no definition can say, or a definition that is none of a flow; what is wrong, in plain words."""
-
-
-# ---------------------------------------------------------------- to a definition
+    """A flow that no definition can say; what is wrong, in plain words."""
 
 
 def to_power_automate(flow: Flow) -> dict[str, Any]:
@@ -176,106 +165,3 @@ class _Writer:
 
 def _key(key: str | int) -> str:
     return f"?[{key}]" if isinstance(key, int) else "?['" + key.replace("'", "''") + "']"
-
-
-# ---------------------------------------------------------------- and back
-
-
-def from_power_automate(definition: Mapping[str, Any]) -> Flow:
-    """The flow that a definition of `to_power_automate` says. Variables have the actions' names, or ones like them that
-    a flow may have; an `else if` is read as an `if` in the `else`.
-
-    Raises:
-        ExportError: it has no trigger or several, or an action or an expression of another kind.
-    """
-    triggers = list(definition.get("triggers", {}).values())
-    if len(triggers) != 1:
-        raise ExportError(f"a flow has one trigger, not {len(triggers)}")
-    try:
-        trigger = _call(triggers[0], "triggerOutputs", awaited=True)
-        return Flow((trigger, *_statements(definition.get("actions", {}))))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, ExportError):
-            raise
-        raise ExportError(f"something that is no call, condition or loop: {type(error).__name__}: {error}") from error
-
-
-def _statements(actions: Mapping[str, Any]) -> tuple[Statement, ...]:
-    """The actions in the order in which they run."""
-    for name, action in actions.items():
-        if any(outcomes != ["Succeeded"] for outcomes in action.get("runAfter", {}).values()):
-            raise ExportError(f"{name} runs after something else than a success")
-    after = {(list(action.get("runAfter", {})) or [""])[0]: name for name, action in actions.items()}
-    made: list[Statement] = []
-    following = after.get("")
-    while following is not None:
-        made.append(_statement(following, actions[following]))
-        following = after.get(following)
-    if len(made) != len(actions):
-        raise ExportError("actions that do not run one after the other")
-    return tuple(made)
-
-
-def _statement(name: str, action: Mapping[str, Any]) -> Statement:
-    match action["type"]:
-        case "OpenApiConnection":
-            return _call(action, name)
-        case "Foreach":
-            items = _read(action["foreach"])
-            if not isinstance(items, Reference):
-                raise ExportError(f"{name} goes through something that is no output")
-            return For(_variable(name), items, _statements(action["actions"]))
-        case "If":
-            branch = Branch(_condition(action["expression"]), _statements(action["actions"]))
-            return If((branch,), _statements(action.get("else", {}).get("actions", {})))
-    raise ExportError(f"{name} is of the type {action['type']}")
-
-
-def _call(action: Mapping[str, Any], variable: str, awaited: bool = False) -> Call:
-    host = action["inputs"]["host"]
-    connector = host["apiId"].removeprefix(APIS)
-    pairs = tuple((key, _read(value)) for key, value in action["inputs"]["parameters"].items())
-    return Call(f"{connector}.{host['operationId']}", Object(pairs), _variable(variable), awaited)
-
-
-def _variable(name: str) -> str:
-    """An action's name as a variable: without signs that none has, and no reserved word or number at its beginning."""
-    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)
-    return plain if plain not in RESERVED and re.match("[A-Za-z_]", plain) else f"step_{plain}"
-
-
-def _condition(expression: Mapping[str, Any]) -> Condition:
-    ((name, parts),) = expression.items()
-    if name == "not":
-        return Not(_condition(parts))
-    if name in ("and", "or"):
-        return (And if name == "and" else Or)(tuple(map(_condition, parts)))
-    if name not in OPERATORS:
-        raise ExportError(f"a test of the kind {name}")
-    left, right = map(_operand, parts)
-    return Comparison(OPERATORS[name], left, right)
-
-
-def _operand(value: Any) -> Operand:
-    read = _read(value)
-    if isinstance(read, Object | tuple):
-        raise ExportError("a test of an object or a list")
-    return read
-
-
-def _read(value: Any) -> Value:
-    if isinstance(value, Mapping):
-        return Object(tuple((key, _read(held)) for key, held in value.items()))
-    if isinstance(value, list):
-        return tuple(map(_read, value))
-    if not isinstance(value, str):
-        return value
-    if value.startswith("@") and not value.startswith("@@"):
-        found = EXPRESSION.fullmatch(value)
-        if not found:
-            raise ExportError(f"an expression of another kind: {value[:60]}")
-        path = tuple(int(number) if number else key.replace("''", "'") for key, number in KEY.findall(found["path"]))
-        return Reference(_variable(found["name"] or "triggerOutputs"), path)
-    if re.search(r"(?<!@)@{", value):
-        raise ExportError(f"an expression inside a text: {value[:60]}")
-    return re.sub(r"^@@|@@(?={)", "@", value)
