@@ -103,7 +103,9 @@ def workflow_prompts(pairs: pd.DataFrame, catalogue: Catalogue) -> dict[str, str
     found = {"fine-tuned": digest([flow_prompts.finetuned_prompt(request) for request in asked])}
     for form in ("", "compact", "described", "record"):
         shown = [catalogue[name].definition_in(form) for name in named] if form else []
-        found[f"few-shots {form}".strip()] = digest([flow_prompts.metaprompt(text, shots, shown) for text in asked])
+        found[f"few-shots {form}".strip()] = digest(
+            ["".join(flow_prompts.metaprompt_parts(text, shots, shown)) for text in asked]
+        )
     return found
 
 

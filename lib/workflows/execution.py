@@ -38,6 +38,7 @@ from lib.workflows.language import (
     Reference,
     Statement,
     Value,
+    bodies,
 )
 
 MOST_WORLDS = 4096  # of all choices; where there are more, some of them
@@ -382,12 +383,7 @@ def _placed(statements: Iterable[Statement], place: Place) -> Iterator[tuple[Pla
         here = (*place, number)
         if isinstance(statement, Call):
             yield here, statement
-            continue
-        if isinstance(statement, For):
-            bodies = [statement.body]
-        else:
-            bodies = [*(branch.body for branch in statement.branches), statement.otherwise]
-        for part, body in enumerate(bodies):
+        for part, body in enumerate(bodies(statement)):
             yield from _placed(body, (*here, part))
 
 

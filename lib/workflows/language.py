@@ -29,6 +29,7 @@ from typing import cast
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
 
+from lib.workflows.apis import API
 from lib.workflows.catalogue import Catalogue
 
 # Far above any flow of five calls, and low enough that the worst text of that size parses in less than a second.
@@ -477,21 +478,27 @@ def _print_number(number: int | float) -> str:
 # ---------------------------------------------------------------- what a flow says
 
 
+def bodies(statement: Statement) -> list[tuple[Statement, ...]]:
+    """What stands inside a statement: a loop's body, or that of each branch and of `else`."""
+    match statement:
+        case For(_, _, body):
+            return [body]
+        case If(branches, otherwise):
+            return [*(branch.body for branch in branches), otherwise]
+    return []
+
+
+def inside(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Statements in order of text, each before what stands inside it."""
+    for statement in statements:
+        yield statement
+        for body in bodies(statement):
+            yield from inside(body)
+
+
 def calls(flow: Flow) -> Iterator[Call]:
     """All calls in order of text, the trigger's included, those of every branch too, those of a loop once."""
-    yield from _calls(flow.statements)
-
-
-def _calls(statements: tuple[Statement, ...]) -> Iterator[Call]:
-    for statement in statements:
-        if isinstance(statement, Call):
-            yield statement
-        elif isinstance(statement, For):
-            yield from _calls(statement.body)
-        else:
-            for branch in statement.branches:
-                yield from _calls(branch.body)
-            yield from _calls(statement.otherwise)
+    return (statement for statement in inside(flow.statements) if isinstance(statement, Call))
 
 
 def called_apis(flow: Flow) -> list[str]:
@@ -501,15 +508,9 @@ def called_apis(flow: Flow) -> list[str]:
 
 def assigned_in(statements: tuple[Statement, ...]) -> Iterator[str]:
     """The variables that statements assign, those of loops too, at any depth."""
-    for statement in statements:
-        if isinstance(statement, Call):
-            yield from () if statement.variable is None else (statement.variable,)
-        elif isinstance(statement, For):
+    for statement in inside(statements):
+        if isinstance(statement, Call | For) and statement.variable is not None:
             yield statement.variable
-            yield from assigned_in(statement.body)
-        else:
-            for body in (*(branch.body for branch in statement.branches), statement.otherwise):
-                yield from assigned_in(body)
 
 
 def variables_used(flow: Flow) -> list[str]:
@@ -537,12 +538,12 @@ def _uses(statements: tuple[Statement, ...], assigned: set[str]) -> Iterator[tup
         after = set(assigned)
         for branch in statement.branches:
             yield from ((name, name in assigned) for name in _references(branch.condition))
-            inside = set(assigned)
-            yield from _uses(branch.body, inside)
-            after |= inside
-        inside = set(assigned)
-        yield from _uses(statement.otherwise, inside)
-        assigned |= after | inside
+            within = set(assigned)
+            yield from _uses(branch.body, within)
+            after |= within
+        within = set(assigned)
+        yield from _uses(statement.otherwise, within)
+        assigned |= after | within
 
 
 def _references(node: Value | Condition) -> Iterator[str]:
@@ -582,6 +583,11 @@ class Report:
     unassigned: tuple[str, ...]
 
 
+def made_up_keys(call: Call, api: API) -> list[str]:
+    """The keys of a call that an API does not have, declared or dynamic."""
+    return [key for key in call.keys if key not in api.keys and not (api.dynamic and key.startswith(DYNAMIC_PREFIXES))]
+
+
 def validate(flow: Flow, catalogue: Catalogue) -> Report:
     """Check a flow's API names and parameter keys against a catalogue, and its variables against their assignments.
 
@@ -599,12 +605,7 @@ def validate(flow: Flow, catalogue: Catalogue) -> Report:
         if call.api not in catalogue:
             names.append(call.api)
             continue
-        api = catalogue[call.api]
-        parameters += [
-            (call.api, key)
-            for key in call.keys
-            if key not in api.keys and not (api.dynamic and key.startswith(DYNAMIC_PREFIXES))
-        ]
+        parameters += [(call.api, key) for key in made_up_keys(call, catalogue[call.api])]
     unassigned = dict.fromkeys(name for name, known in _uses(flow.statements, set()) if not known)
     return Report(tuple(names), tuple(parameters), tuple(unassigned))
 

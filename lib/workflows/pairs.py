@@ -21,7 +21,7 @@ from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, Strict, Text, describe_error, did_you_mean, read_records, read_yaml
 from lib.workflows.apis import KINDS
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import Flow, FlowError, For, If, Statement, called_apis, calls, parse, print_flow, validate
+from lib.workflows.language import Flow, FlowError, If, called_apis, calls, inside, parse, print_flow, validate
 from lib.workflows.scoring import similarity
 
 log = logging.getLogger(__name__)
@@ -73,16 +73,7 @@ def normal_form(request: str) -> str:
 
 def count_conditions(flow: Flow) -> int:
     """How many conditions a flow tests: the branches of its `if`s without `else`."""
-    return sum(_conditions_of(statement) for statement in flow.statements)
-
-
-def _conditions_of(statement: Statement) -> int:
-    if isinstance(statement, For):
-        return sum(map(_conditions_of, statement.body))
-    if not isinstance(statement, If):
-        return 0
-    inside = [s for branch in statement.branches for s in branch.body] + list(statement.otherwise)
-    return len(statement.branches) + sum(map(_conditions_of, inside))
+    return sum(len(statement.branches) for statement in inside(flow.statements) if isinstance(statement, If))
 
 
 class WrittenPair(Strict):

@@ -77,10 +77,17 @@ def metaprompt_parts(
     explain: bool | None = None,
     first: bool = False,
 ) -> list[str]:
-    """A prompt in parts, to be joined without anything between them; see `metaprompt`.
+    """What a model continues with the flow for a request, in parts, to be joined without anything between them.
 
     A part begins with a line break and ends without one, but for the cue, so that most tokenizers, SmolLM2's among
     them, cut the prompt into the same tokens as its parts.
+
+    Args:
+        request: its line breaks become spaces.
+        shots: requests and flows, nearest first; the prompt shows the nearest last, next to the request.
+        definitions: one line each, in the order of the prompt.
+        explain: whether the prompt says how to use definitions; None says so where there are any.
+        first: whether definitions come before the few-shots.
     """
     lines = [f"\n{definition}" for definition in definitions]
     explain = bool(lines) if explain is None else explain
@@ -94,25 +101,6 @@ def _example(request: str, dsl: str) -> str:
     return f"\n\nRequest: {' '.join(request.split())}\nFlow:\n{dsl}"
 
 
-def metaprompt(
-    request: str,
-    shots: Iterable[tuple[str, str]] = (),
-    definitions: Iterable[str] = (),
-    explain: bool | None = None,
-    first: bool = False,
-) -> str:
-    """What a model continues with the flow for a request.
-
-    Args:
-        request: its line breaks become spaces.
-        shots: requests and flows, nearest first; the prompt shows the nearest last, next to the request.
-        definitions: one line each, in the order of the prompt.
-        explain: whether the prompt says how to use definitions; None says so where there are any.
-        first: whether definitions come before the few-shots.
-    """
-    return "".join(metaprompt_parts(request, shots, definitions, explain, first))
-
-
 def chat_parts(
     request: str,
     shots: Iterable[tuple[str, str]] = (),
@@ -120,8 +108,7 @@ def chat_parts(
     explain: bool | None = None,
     first: bool = False,
 ) -> list[str]:
-    """A user's message in parts, to be joined without anything between them; arguments as for
-    `metaprompt`."""
+    """A user's message in parts; arguments as for `metaprompt_parts`."""
     blocks = [(other, f"{OPENING}{dsl}{CLOSING}") for other, dsl in shots]
     instruction, *middle, _ = metaprompt_parts(request, blocks, definitions, explain, first)
     return [f"{instruction} {CHAT_TASK}", *middle, f"\n\nRequest: {' '.join(request.split())}"]
@@ -170,7 +157,7 @@ def fit(
     definitions, the last ones before the others; where none is left, few-shots, the farthest before the others.
 
     Args:
-        request, shots, explain: as for `metaprompt`.
+        request, shots, explain: as for `metaprompt_parts`.
         definitions: the texts of the definitions, nearest first, by form.
         limit: tokens of the prompt at most: the model's window without the room for the answer (and without what a chat
             template adds).

@@ -25,7 +25,6 @@ from lib.workbook.inputs import InputError
 from lib.workflows.ablation import FIELDS, HELD, Condition, Counter, ask_model, kept_by
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import (
-    DYNAMIC_PREFIXES,
     Call,
     Flow,
     FlowError,
@@ -33,6 +32,7 @@ from lib.workflows.language import (
     If,
     Object,
     Statement,
+    made_up_keys,
     parse,
     print_flow,
     validate,
@@ -166,9 +166,7 @@ class Snapper:
 
     def _call(self, call: Call) -> Call:
         api = self.catalogue[call.api if call.api in self.catalogue else self.nearest(call.api)]
-        made_up = [
-            key for key in call.keys if key not in api.keys and not (api.dynamic and key.startswith(DYNAMIC_PREFIXES))
-        ]
+        made_up = made_up_keys(call, api)
         free = sorted(set(api.keys) - set(call.keys))
         chosen: dict[str, str] = {}
         pairs = sorted((-likeness(before, after), before, after) for before in made_up for after in free)

@@ -23,7 +23,6 @@ from lib.workflows.prompts import (
     flow_in_chat,
     flow_of,
     flow_prompts,
-    metaprompt,
     metaprompt_parts,
     token_counter,
 )
@@ -34,6 +33,10 @@ FLOW = 'triggerOutputs = await a.New();\nif (triggerOutputs?[\'body\'] == "x") {
 
 def words(text):
     return len(text.split())
+
+
+def metaprompt(*arguments, **how):
+    return "".join(metaprompt_parts(*arguments, **how))
 
 
 def test_the_prompt_word_for_word():
@@ -136,8 +139,8 @@ def test_the_use_of_definitions_is_told_where_none_fits():
 def test_a_text_is_counted_once():
     seen = []
 
-    def tokenizer(text, add_special_tokens):
-        assert not add_special_tokens
+    def tokenizer(text, add_special_tokens, split_special_tokens):
+        assert (add_special_tokens, split_special_tokens) == (False, True)
         seen.append(text)
         return {"input_ids": text.split()}
 
