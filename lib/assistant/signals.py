@@ -52,7 +52,6 @@ HABITUAL = (
     "weekday_correlation",
     "place_correlation",
 )
-USAGE = NUMERICAL + HABITUAL
 
 
 @dataclass(frozen=True)

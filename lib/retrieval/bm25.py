@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -47,7 +48,7 @@ def content_terms(text: str) -> list[str]:
     return _stemmer().stemWords([word for word in words_of(text) if word not in STOP_WORDS])
 
 
-def term_k1(mean_log: np.ndarray, tolerance: float = 1e-12) -> np.ndarray:
+def term_k1(mean_log: np.ndarray) -> np.ndarray:
     """Solve k1·ln(k1)/(k1 − 1) = `mean_log` for each element by Newton's method.
 
     The left side g rises from 0 (k1 → 0) through its limit 1 at k1 = 1, with g′(k) = (k − 1 − ln k)/(k − 1)² and
@@ -69,21 +70,20 @@ def term_k1(mean_log: np.ndarray, tolerance: float = 1e-12) -> np.ndarray:
         slope = np.where(small, 0.5 + x / 6, (decay - safe * np.exp(-safe)) / decay**2)
         step = (value - target) / slope
         x = x - np.clip(step, -3, 3)
-        if np.all(np.abs(step) <= tolerance * np.maximum(1, np.abs(x))):
+        if np.all(np.abs(step) <= 1e-12 * np.maximum(1, np.abs(x))):
             break
     return np.exp(x)
 
 
 class BM25T(BM25):
-    """BM25T over tokenised documents, with `rank_bm25`'s interface.
+    """BM25T over tokenised documents.
 
     c = tf / (1 − b + b·dl/avgdl); the k1 of each term solves k1·ln(k1)/(k1 − 1) = mean of ln(c + 1) over the documents
     that hold it; idf = ln((N + 1)/df), as `rank_bm25` sketches it for this variant; the score is the usual sum of
     idf·(k1 + 1)·c/(k1 + c), a repeated query term counting each time.
 
     Args:
-        corpus: list of documents, each a list of tokens (or of strings, with a `tokenizer`).
-        tokenizer: optional function from a document to its tokens.
+        corpus: list of documents, each a list of tokens.
         b: length normalisation, 0 to 1.
 
     Raises:
@@ -93,11 +93,11 @@ class BM25T(BM25):
     np.int64(0)
     """
 
-    def __init__(self, corpus, tokenizer=None, b: float = 0.75):
+    def __init__(self, corpus: Sequence[list[str]], b: float = 0.75):
         if len(corpus) == 0:
             raise ValueError("BM25T needs at least one document")
         self.b = b
-        super().__init__(corpus, tokenizer)
+        super().__init__(corpus)
         self._weigh_terms()
 
     def _calc_idf(self, nd: dict[str, int]) -> None:
@@ -126,7 +126,3 @@ class BM25T(BM25):
         """Scores of all documents for a tokenised query: float array of shape (documents,)."""
         rows = [self._row[word] for word in query if word in self._row]
         return np.asarray(self._weights[rows].sum(axis=0), dtype=float).reshape(self.corpus_size)
-
-    def get_batch_scores(self, query: list[str], doc_ids: list[int]) -> list[float]:
-        """Scores of some documents, by their positions in the corpus."""
-        return self.get_scores(query)[list(doc_ids)].tolist()

@@ -8,12 +8,10 @@ import pytest
 
 from lib.assistant.schemas import APPS, PLACES
 from lib.assistant.signals import (
-    CATEGORICAL,
     HABITUAL,
     HALF_LIFE,
     HOUR_BANDWIDTH,
     NUMERICAL,
-    USAGE,
     feature_groups,
     hour_kernel,
     opens_before,
@@ -204,7 +202,6 @@ def test_groups_name_every_column_once():
     groups = feature_groups(features)
     assert groups["text"] == ["bm25t", "bm25t_rank"]
     assert [name for names in groups.values() for name in names] == list(features.columns)
-    assert set(USAGE) | set(CATEGORICAL) | {"bm25t", "bm25t_rank"} == set(features.columns)
     assert features.index.equals(pairs.index)
 
 

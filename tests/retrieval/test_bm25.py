@@ -1,4 +1,4 @@
-"""BM25T against its formulas, and the interface of rank_bm25."""
+"""BM25T against its formulas."""
 
 import math
 from collections import Counter
@@ -147,30 +147,6 @@ def test_a_corpus_of_one_document():
 def test_an_empty_corpus_is_refused():
     with pytest.raises(ValueError, match="document"):
         BM25T([])
-
-
-# ---------------------------------------------------------------- the interface of rank_bm25
-
-
-@pytest.fixture(scope="module")
-def index():
-    return BM25T([["guitar", "class", "guitar"], ["rent", "due"], ["guitar", "shop", "rent"], ["milk"]])
-
-
-def test_batch_scores_are_those_of_the_chosen_documents(index):
-    scores = index.get_scores(["guitar", "rent"])
-    batch = index.get_batch_scores(["guitar", "rent"], [2, 0, 2])
-    assert isinstance(batch, list)
-    assert batch == pytest.approx(scores[[2, 0, 2]].tolist())
-    assert index.get_batch_scores(["guitar"], []) == []
-
-
-def test_a_tokenizer_is_applied_to_the_documents():
-    texts = ["Guitar classes!", "The rent is due."]
-    query = tokenize("guitar class")
-    expected = BM25T([tokenize(text) for text in texts]).get_scores(query)
-    assert expected[0] > 0
-    assert BM25T(texts, tokenizer=tokenize).get_scores(query).tolist() == expected.tolist()
 
 
 def test_b_sets_the_length_normalisation():
