@@ -300,16 +300,9 @@ def cross_fitted(
     return Cosines(known, new)
 
 
-class AdaptedCosines(NamedTuple):
+def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> tuple[Cosines, np.ndarray]:
     """Cosines after linear maps of the pretrained embeddings (`lib.retrieval.training.fit_map`), and the map that
-    learned from all training queries; where fewer than `ENOUGH` personas teach, 0 and the identity."""
-
-    cosines: Cosines
-    adapter: np.ndarray
-
-
-def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> AdaptedCosines:
-    """Learn maps from the training queries.
+    learned from all training queries; where fewer than `ENOUGH` personas teach, 0 and the identity.
 
     Args:
         vectors: unit-length embeddings of items and queries, in frame order.
@@ -342,8 +335,7 @@ def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> Adapt
             found += cosines(adapter, task.training & (half == side) & about)
         return found
 
-    known = cross_fitted(task, evaluation, lambda one, other: of_halves(frozenset((one, other))))
-    return AdaptedCosines(known, whole)
+    return cross_fitted(task, evaluation, lambda one, other: of_halves(frozenset((one, other)))), whole
 
 
 def encoder_cosines(task: RankingTask, met: np.ndarray, arrays: Mapping[str, np.ndarray]) -> Cosines | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,23 +43,30 @@ def swept_knobs(base: WorldKnobs, n_personas: int) -> dict[tuple[str, float], Wo
     }
 
 
-def simulate_worlds(data: str | Path, worlds: Sequence[WorldKnobs]) -> list[dict[str, pd.DataFrame]]:
-    """The frames of each world (see `lib.assistant.world.frames`); files in the folder `data` are read once."""
+def simulate_worlds(data: str | Path, worlds: Mapping[Any, WorldKnobs]) -> dict[Any, dict[str, pd.DataFrame]]:
+    """The frames of each world by its name (see `lib.assistant.world.frames`); files in the folder `data` are read
+    once."""
     data = Path(data)
     toolbox = Toolbox.from_yaml(data / "toolbox.yaml")
     needs, cast = read_needs(data / "needs"), read_cast(data)
-    return [frames(simulate_from(needs, cast, toolbox, knobs)) for knobs in worlds]
+    return {name: frames(simulate_from(needs, cast, toolbox, knobs)) for name, knobs in worlds.items()}
 
 
 def embed_worlds(
-    worlds: Sequence[Mapping[str, pd.DataFrame]], encode: Callable[[list[str]], np.ndarray]
-) -> list[dict[str, np.ndarray]]:
-    """Embeddings of each world's items and queries, in frame order; a text that occurs in several is encoded once."""
-    texts = [text for world in worlds for name in ("items", "queries") for text in world[name]["text"]]
-    unique = sorted(set(texts))
-    vectors = encode(unique)
-    row = {text: number for number, text in enumerate(unique)}
-    return [
-        {name: vectors[[row[text] for text in world[name]["text"]]] for name in ("items", "queries")}
-        for world in worlds
-    ]
+    worlds: Mapping[Any, Mapping[str, pd.DataFrame]],
+    encode: Callable[[list[str]], np.ndarray],
+    known: Mapping[str, np.ndarray] | None = None,
+) -> dict[Any, dict[str, np.ndarray]]:
+    """Embeddings of each world's items and queries, in frame order; a text that occurs in several is encoded once.
+
+    Args:
+        known: texts that need not be encoded, with their embeddings; all others are encoded at once.
+    """
+    found, names = dict(known or {}), ("items", "queries")
+    texts = {text for tables in worlds.values() for name in names for text in tables[name]["text"]}
+    fresh = sorted(texts - found.keys())
+    found |= zip(fresh, encode(fresh), strict=True)
+    return {
+        world: {name: np.stack([found[text] for text in tables[name]["text"]]) for name in names}
+        for world, tables in worlds.items()
+    }

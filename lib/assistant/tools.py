@@ -424,25 +424,6 @@ def asked_part(frames: Mapping[str, pd.DataFrame], n_training: int, seed: int) -
     return {name: frame.reset_index(drop=True) for name, frame in part.items()}
 
 
-def embeddings_of(
-    worlds: Mapping[str, Mapping[str, pd.DataFrame]],
-    known: Mapping[str, np.ndarray],
-    encode: Callable[[list[str]], np.ndarray],
-) -> dict[str, dict[str, np.ndarray]]:
-    """Embeddings of each world's items and queries, in frame order.
-
-    Args:
-        known: texts that need not be encoded, with their embeddings; all others are encoded at once.
-    """
-    texts = {text for frames in worlds.values() for name in ("items", "queries") for text in frames[name]["text"]}
-    fresh = sorted(texts - known.keys())
-    found = {**known, **dict(zip(fresh, encode(fresh), strict=True))}
-    return {
-        world: {name: np.stack([found[text] for text in frames[name]["text"]]) for name in ("items", "queries")}
-        for world, frames in worlds.items()
-    }
-
-
 # ---------------------------------------------------------------- rankings
 
 

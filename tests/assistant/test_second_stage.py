@@ -112,7 +112,7 @@ def first(task):
 
 @pytest.fixture(scope="module")
 def second(task, alike, first, adapted):
-    return fit_second(task, alike, first, adapted.cosines.known)
+    return fit_second(task, alike, first, adapted[0].known)
 
 
 def told(task, noise=0.01):
@@ -254,7 +254,7 @@ def test_evaluation_labels_take_no_part(task, alike, first, second, adapted):
     relevant = [
         rows[:1] if query in evaluation else rows for query, rows in task.gold.set_index("query")["relevant"].items()
     ]
-    blind = fit_second(replace(task, gold=task.gold.assign(relevant=relevant)), alike, first, adapted.cosines.known)
+    blind = fit_second(replace(task, gold=task.gold.assign(relevant=relevant)), alike, first, adapted[0].known)
     np.testing.assert_array_equal(blind[1], second[1])
 
 
@@ -263,7 +263,7 @@ def test_a_cosine_that_knows_the_labels_is_used(task, alike, first):
 
 
 def test_training_queries_are_scored_out_of_fold(task, alike, first, second, adapted):
-    features = second_stage._features_of_pairs(task, alike, first, adapted.cosines.known)
+    features = second_stage._features_of_pairs(task, alike, first, adapted[0].known)
     inside = second[0].predict(features)
     np.testing.assert_array_equal(inside[task.evaluation], second[1][task.evaluation])
     assert not np.allclose(inside[task.training], second[1][task.training])
@@ -274,12 +274,12 @@ def test_one_query_alone_gets_what_it_gets_among_all(task, world, first, second,
     query = task.queries.iloc[[row]].reset_index(drop=True)
     mine = (task.items["persona"] == query["persona"].item()).to_numpy()
     index = PersonaIndex(task.items[mine], task.opens[task.opens["item"].isin(task.items["item"][mine])],
-                         world[1]["items"][mine], adapter=adapted.adapter)  # fmt: skip
+                         world[1]["items"][mine], adapter=adapted[1])  # fmt: skip
     rows = (task.pairs["query_row"] == row).to_numpy()
     assert task.pairs["item"][rows].tolist() == index.names
     vector, features = world[1]["queries"][row], task.features[rows].reset_index(drop=True)
     cosine = index.adapted(vector)
-    np.testing.assert_allclose(cosine, adapted.cosines.known[rows], atol=1e-6)
+    np.testing.assert_allclose(cosine, adapted[0].known[rows], atol=1e-6)
     alone = score_one(second[0], index.alike(query["time"]), cosine, features, first[rows])
     np.testing.assert_allclose(alone, second[1][rows], atol=1e-9)
     index.adapter = None
@@ -307,7 +307,7 @@ def test_no_query_is_ranked_by_what_learned_from_its_topic(task, alike, adapted,
 
     monkeypatch.setattr(RankingTask, "learn", watched)
     first = first_on_new_topics(task)
-    scores = second_on_new_topics(task, alike, first, adapted.cosines.new)
+    scores = second_on_new_topics(task, alike, first, adapted[0].new)
     assert len(learned) == 2 * len(task.new_topics)
     for rows, asked in zip(learned, 2 * [asked for _, asked in task.new_topics.values()], strict=True):
         assert not set(need[rows]) & set(need[asked])
@@ -357,7 +357,7 @@ def lessons(monkeypatch):
 
 
 def test_no_map_is_asked_about_what_it_learned_from(task, world, lessons):
-    cosines, learned = adapt_cosines(task, world[1]).cosines, task.training
+    (cosines, _), learned = adapt_cosines(task, world[1]), task.training
     assert len(lessons) == 1 + 5 + 2 * 10, "each pair of folds once"
     need, fold = task.gold.set_index("query")["need"], task.topic_fold
     (first,) = np.unique(cosines.known[~learned]).astype(int)
@@ -383,9 +383,9 @@ def test_where_too_few_personas_are_left_the_cosine_says_nothing(task, world):
     for number, says in ((ENOUGH - 1, False), (ENOUGH, True)):
         known = task.queries["persona"].isin([f"p{person}" for person in range(number)])
         side = np.where(known, "training", "evaluation")
-        found = adapt_cosines(replace(task, queries=task.queries.assign(split=side)), world[1])
-        assert found.cosines.known.any() == says
-        assert (found.adapter == np.eye(len(found.adapter))).all() != says
+        cosines, adapter = adapt_cosines(replace(task, queries=task.queries.assign(split=side)), world[1])
+        assert cosines.known.any() == says
+        assert (adapter == np.eye(len(adapter))).all() != says
 
 
 class Seven:

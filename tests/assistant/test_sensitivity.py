@@ -1,6 +1,7 @@
 """Small worlds in which one knob differs."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib.assistant.schemas import WorldKnobs
@@ -13,7 +14,8 @@ HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}
 @pytest.fixture(scope="module")
 def worlds(data):
     base = WorldKnobs(seed=3, **HABITS_ALONE)
-    return simulate_worlds(data, [small_knobs(base, 60, **change) for change in ({}, {"habit_strength": 0.0})])
+    levels = {"habit": base.habit_strength, "none": 0.0}
+    return simulate_worlds(data, {name: small_knobs(base, 60, habit_strength=level) for name, level in levels.items()})
 
 
 def test_a_small_world_keeps_the_proportions():
@@ -23,19 +25,21 @@ def test_a_small_world_keeps_the_proportions():
     assert knobs.habit_strength == WorldKnobs().habit_strength
 
 
-def test_a_text_of_several_worlds_is_encoded_once(worlds):
-    seen = []
+def test_known_texts_are_looked_up_and_the_others_encoded_at_once():
+    encoded = []
 
     def encode(texts):
-        seen.append(list(texts))
-        return np.array([[len(text)] for text in texts])
+        encoded.append(texts)
+        return np.arange(len(texts))[:, None] * np.ones(2)
 
-    arrays = embed_worlds(worlds, encode)
-    assert len(seen) == 1
-    assert len(seen[0]) == len(set(seen[0]))
-    for world, vectors in zip(worlds, arrays, strict=True):
-        for name, found in vectors.items():
-            assert found[:, 0].tolist() == world[name]["text"].str.len().tolist()
+    worlds = {
+        "a": {"items": pd.DataFrame({"text": ["x", "known"]}), "queries": pd.DataFrame({"text": ["y"]})},
+        "b": {"items": pd.DataFrame({"text": ["y"]}), "queries": pd.DataFrame({"text": ["w", "x"]})},
+    }
+    found = embed_worlds(worlds, encode, {"known": np.array([7.0, 7.0])})
+    assert encoded == [["w", "x", "y"]]
+    assert found["a"]["items"].tolist() == [[1, 1], [7, 7]]
+    assert found["b"]["queries"].tolist() == [[0, 0], [1, 1]]
 
 
 def test_one_knob_is_turned_at_a_time():
@@ -51,7 +55,7 @@ def test_one_knob_is_turned_at_a_time():
 
 def test_without_habit_lambdamart_loses_its_edge(worlds):
     found = []
-    for world in worlds:
+    for world in worlds.values():
         task = task_of(world)
         every = np.ones(len(task.pairs), dtype=bool)
         runs = {"lambdamart": task.rank(task.cross_fit(every), every)}

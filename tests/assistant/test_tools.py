@@ -9,6 +9,7 @@ import pytest
 
 from lib.assistant import tools as module
 from lib.assistant.schemas import InputError
+from lib.assistant.sensitivity import embed_worlds
 from lib.assistant.tool_ranker import Source
 from lib.assistant.toolbox import FunctionAPI, Toolbox
 from lib.assistant.tools import (
@@ -32,7 +33,6 @@ from lib.assistant.tools import (
     context_by_search,
     context_controls,
     context_words,
-    embeddings_of,
     for_planner,
     named_world,
     random_context,
@@ -389,7 +389,7 @@ def parts(whole):
 
 @pytest.fixture(scope="module")
 def vectors(parts):
-    return embeddings_of(parts, {}, letters)
+    return embed_worlds(parts, letters)
 
 
 def small_world(frames, vectors, shipped=None):
@@ -454,23 +454,6 @@ def test_training_personas_are_drawn_by_the_seed_alone(whole):
     first, again, other = (asked_part(whole["mixed"], 200, seed)["queries"] for seed in (3, 3, 4))
     pd.testing.assert_frame_equal(first, again)
     assert set(first["query"]) != set(other["query"])
-
-
-def test_known_texts_are_looked_up_and_the_others_encoded_at_once():
-    encoded = []
-
-    def encode(texts):
-        encoded.append(texts)
-        return np.arange(len(texts))[:, None] * np.ones(2)
-
-    worlds = {
-        "a": {"items": pd.DataFrame({"text": ["x", "known"]}), "queries": pd.DataFrame({"text": ["y"]})},
-        "b": {"items": pd.DataFrame({"text": ["y"]}), "queries": pd.DataFrame({"text": ["w", "x"]})},
-    }
-    found = embeddings_of(worlds, {"known": np.array([7.0, 7.0])}, encode)
-    assert encoded == [["w", "x", "y"]]
-    assert found["a"]["items"].tolist() == [[1, 1], [7, 7]]
-    assert found["b"]["queries"].tolist() == [[0, 0], [1, 1]]
 
 
 def test_every_run_ranks_every_tool_for_every_evaluated_query(ranked):
