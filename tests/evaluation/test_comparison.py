@@ -19,6 +19,7 @@ from lib.evaluation.comparison import (
 )
 from lib.evaluation.inference import (
     Resampling,
+    difference_interval,
     ratio_interval,
     sign_flip_test,
     wilson_interval,
@@ -200,6 +201,16 @@ def test_a_difference_is_that_of_the_units_that_count_on_both_sides():
         np.where(both, a, np.nan), np.where(both, b, np.nan), over(np.arange(40), 500)
     )
     assert row["counted_both"] == both.sum()
+
+
+def test_pairing_narrows_the_interval():
+    hard = np.random.default_rng(3).random(200)
+    easier = np.clip(hard + 0.05, 0, 1)
+    paired = delta((easier,), (hard,), ())
+    alone = rates(outcomes("a", hard), set(), 1000, 0).iloc[0]
+    assert paired["ci_high"] - paired["ci_low"] < 0.2 * (alone["ci_high"] - alone["ci_low"])
+    expected = difference_interval(easier, hard, over(np.arange(200), 500), 1.0)
+    assert tuple(paired[["delta", "ci_low", "ci_high"]]) == pytest.approx(tuple(expected))
 
 
 def test_means_are_over_units_within_each_group():
