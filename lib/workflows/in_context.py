@@ -1,4 +1,4 @@
-"""The in-context reader: what it learns from, and its two models.
+"""The in-context reader: what its two models learn from. `lib.workflows.parts` takes or trains them.
 
 It stands for a model that reads few-shots and definitions well and has never seen these APIs, as GPT-4 is in the
 workflow paper. The connectors are cut into two halves; a model learns on prompts over the flows of one half, every name
@@ -10,9 +10,6 @@ A new name keeps its shape: `shared_gmail.SendEmailV2` may become `shared_larch.
 `emailMessage/To` `graniteBorel/Tasim`. Words are exchanged, not names, so that what shares a word still does: versions
 of an operation, keys below one object, and the variable `outputs_SendEmailV2`. What a request or a description says
 stays as it is.
-
-What a half learns from is known by its source: the world's training flows, its catalogue and the seed. The shipped
-parts have the source's hash on record in place of that of the prompts, which take minutes to write.
 """
 
 from __future__ import annotations
@@ -23,20 +20,13 @@ import random
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from lib.generation.finetune import Training, adapter_for
-from lib.generation.local import fingerprint
-from lib.generation.models import locate
-from lib.retrieval import dense
 from lib.retrieval.neighbours import nearest
-from lib.workbook.artifacts import ROOT
-from lib.workbook.parts import NONE, Adapter, adapter_of, shipped
 from lib.workflows.apis import API, DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, usual_number
@@ -50,7 +40,6 @@ from lib.workflows.language import (
     parse,
     print_flow,
 )
-from lib.workflows.pairs import training_hash
 from lib.workflows.prompts import STOP, FittedPrompt, fit
 
 Half = Literal["a", "b"]
@@ -579,118 +568,7 @@ def _prompt(
 
 # ---------------------------------------------------------------- the two models
 
-READER = Training(rank=24, alpha=48, learning_rate=1e-3, epochs=1, batch_size=16)  # both halves in 30 MB
-SHORT_PROMPTS, SHORT = 960, 1_000  # that `make train` learns from without a GPU, of so many tokens at most: an hour
-MANY = 2_000  # prompts; fewer are learned in batches of 4, or there would be few steps
-
-
-@dataclass(frozen=True)
-class ReaderSource:
-    """What the in-context models of a world learn from; the seed is of halves and prompts."""
-
-    flows: pd.DataFrame  # columns pair, split, request, dsl, apis
-    catalogue: Catalogue
-    halves: Mapping[str, Half]
-    seed: int
-    form: DefinitionForm  # of definitions
-
-    @property
-    def hash(self) -> str:
-        """SHA-256 over training pairs, catalogue, halves, seed and form of definitions."""
-        apis = [(api.definition_in("record"), api.in_training) for api in self.catalogue]
-        return training_hash(self.flows, [self.seed, self.form, sorted(self.halves.items()), apis])
-
-
-def reader(prompts: int, seed: int) -> Training:
-    """Settings of a training on so many prompts."""
-    return replace(READER, seed=seed, batch_size=READER.batch_size if prompts > MANY else 4)
-
 
 def reader_part(half: HalfOrNone) -> str:
     """The name of a half's model: the one that learned from it."""
     return f"in_context-{half}"
-
-
-def longest_learned(readers: Mapping[str, Adapter]) -> int:
-    """Tokens that the prompts had at most from which in-context models learned."""
-    short = all(made.shipped and made.rows == SHORT_PROMPTS for made in readers.values())
-    return SHORT if readers and short else LIMIT
-
-
-def in_context_models(
-    source: ReaderSource,
-    name: str,
-    vectors: np.ndarray,
-    encoder: str,
-    prompts: int,
-    output: Path,
-    count: Callable[[str], int],
-    take_shipped: bool = True,
-    root: Path = ROOT,
-    quantization: str = "none",
-    threads: int = 2,
-    progress: bool = False,
-) -> dict[str, Adapter]:
-    """{name of the model: its adapter} of both halves: the shipped parts where base model and source are the same, else
-    trained here, or finished here earlier, on few-shots and definitions by the pretrained encoder.
-
-    Args:
-        name: of the base model.
-        vectors: of the flows' requests by the encoder, (flows, dimensions).
-        encoder: its name; it encodes the APIs where a model is trained here.
-        prompts: that a model learns from where it is trained here.
-        output: folder of what is trained here.
-        count: tokens of a text.
-        take_shipped: whether shipped parts are wanted.
-        root: the project's folder.
-
-    Raises:
-        ValueError: the world is too small for any prompt over one half.
-    """
-    parts = {half: reader_part(half) for half in HALVES}
-    found = dict.fromkeys(HALVES, NONE)
-    if take_shipped:
-        model, made_from = fingerprint(locate(name), quantization=quantization), source.hash
-        found = {half: shipped(part, model, made_from, root) for half, part in parts.items()}
-    if all(one.folder for one in found.values()):
-        return {
-            parts[half]: adapter_of(one.folder, one.record, from_project=True)
-            for half, one in found.items()
-            if one.folder
-        }
-    of_apis = api_vectors(source, encoder, threads)
-    machine: dict[str, Any] = {"quantization": quantization, "threads": threads, "progress": progress}
-    made = {}
-    for half, part in parts.items():
-        rows = prompts_over(half, source, {"pretrained": vectors}, of_apis, prompts, count, progress=progress)
-        if rows.empty:
-            raise ValueError(
-                f"this world is too small to teach an in-context model: no prompt over half {half} of its connectors; "
-                "give untuned_generator a name, and the rows of in_context the generator untuned"
-            )
-        texts = rows["prompt"].tolist(), rows["target"].tolist()
-        adapter = adapter_for("", name, *texts, output / part, reader(prompts, source.seed), **machine)
-        made[part] = replace(adapter, reason=found[half].reason)
-    return made
-
-
-def api_vectors(source: ReaderSource, encoder: str, threads: int = 2) -> np.ndarray:
-    """Unit vectors of the source's APIs by the pretrained encoder, (APIs, dimensions)."""
-    texts = [api.text for api in source.catalogue]
-    return dense.encode(dense.load_encoder(locate(encoder), threads), texts)
-
-
-def prompts_over(
-    half: HalfOrNone,
-    source: ReaderSource,
-    vectors: Mapping[str, np.ndarray],
-    of_apis: np.ndarray,
-    n: int,
-    count: Callable[[str], int],
-    limit: int = LIMIT,
-    progress: bool = False,
-) -> pd.DataFrame:
-    """`training_prompts` over one half of the source's connectors; `vectors` as for `pool_of`, `of_apis` of
-    `api_vectors`."""
-    pool = pool_of(half, source.halves, source.flows, vectors, source.catalogue, of_apis)
-    return training_prompts(pool, n, source.seed, count, limit, source.form, progress)

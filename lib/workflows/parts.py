@@ -9,7 +9,7 @@ that fit their world and settings, and train what is missing.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +27,6 @@ from lib.workbook.parts import NONE, Adapter, Recipe, Shipped, adapter_of, ship_
 from lib.workflows import few_shots, in_context
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.in_context import SHORT, SHORT_PROMPTS, ReaderSource, api_vectors, prompts_over, reader
 from lib.workflows.pairs import sample, training_hash
 from lib.workflows.prompts import finetuned_prompt, finetuned_target, token_counter
 
@@ -35,8 +34,11 @@ WRITER = Training(rank=16, alpha=32, learning_rate=2e-3, epochs=1, batch_size=64
 SMALL_WRITER = Training(rank=16, alpha=32, learning_rate=3e-3, epochs=1, batch_size=4)  # of a few thousand pairs
 FEW = 20_000  # pairs, below which many small steps teach a writer more
 SELECTOR = Tuning(rank=16, alpha=32, learning_rate=1e-3, batch_size=64)
+READER = Training(rank=24, alpha=48, learning_rate=1e-3, epochs=1, batch_size=16)  # both halves in 30 MB
+MANY = 2_000  # prompts; fewer are learned in batches of 4, or there would be few steps
 SIZES = {"nl2dsl": (2_048, 67_000), "tst": (3_000, 12_000, 100_000), "tst_shuffled": (100_000,)}
 PROMPTS = 7_000  # that an in-context model learns from on a GPU, of up to 3,000 tokens
+SHORT_PROMPTS, SHORT = 960, 1_000  # that `make train` learns from without a GPU, of so many tokens at most: an hour
 HALF_PAIRS = 50_000  # scored pairs over one half of the connectors, which has about a quarter of the training flows
 
 
@@ -62,6 +64,11 @@ def writer_settings(pairs: int, learning_rate: float = 0.0, epochs: int = 1, bat
     return replace(suits, epochs=epochs, learning_rate=rate, batch_size=size)
 
 
+def reader_settings(prompts: int, seed: int) -> Training:
+    """Those of an in-context model that learns from so many prompts."""
+    return replace(READER, seed=seed, batch_size=READER.batch_size if prompts > MANY else 4)
+
+
 def parts(on_gpu: bool = True) -> list[Part]:
     """Every part, in the order of making.
 
@@ -76,7 +83,7 @@ def parts(on_gpu: bool = True) -> list[Part]:
             for size in sizes
         ),
         *(Part("tst", HALF_PAIRS, SELECTOR, half) for half in in_context.HALVES),
-        *(Part("in_context", prompts, reader(prompts, 0), half) for half in in_context.HALVES),
+        *(Part("in_context", prompts, reader_settings(prompts, 0), half) for half in in_context.HALVES),
     ]
 
 
@@ -132,14 +139,18 @@ class World:
         return self.flows[self.flows["split"] == "training"]
 
     @functools.cached_property
-    def source(self) -> ReaderSource:
-        """What the in-context models learn from."""
-        halves = in_context.halves(self.catalogue, self.flows, self.seed)
-        return ReaderSource(self.flows, self.catalogue, halves, self.seed, self.form)
+    def halves(self) -> dict[str, in_context.Half]:
+        """The connectors in two halves."""
+        return in_context.halves(self.catalogue, self.flows, self.seed)
+
+    @functools.cached_property
+    def api_vectors(self) -> np.ndarray:
+        """Unit vectors of the APIs by the encoder, (APIs, dimensions)."""
+        return encode(load_encoder(locate(self.encoder), threads=2), [api.text for api in self.catalogue])
 
     def lies_in(self, half: str) -> np.ndarray:
         """Whether each flow is a training flow that lies in a half of the connectors."""
-        found = [in_context.half_of(apis, self.source.halves) == half for apis in self.flows["apis"]]
+        found = [in_context.half_of(apis, self.halves) == half for apis in self.flows["apis"]]
         return np.array(found) & (self.flows["split"] == "training").to_numpy()
 
     def available(self, part: Part) -> int:
@@ -158,7 +169,7 @@ def rows_of(part: Part, world: World, tuned: Path | None = None, progress: bool 
         prompts, targets = pairs["request"].map(finetuned_prompt), pairs["dsl"].map(finetuned_target)
         return pd.DataFrame({"prompt": prompts, "target": targets})
     if part.kind == "in_context":
-        return _prompts_to_read(part, world, tuned, progress)
+        return _prompts_to_read(part, world, tuned, in_context.LIMIT if tuned else SHORT, progress)
     if part.half:
         own = world.lies_in(part.half)
         flows = world.flows[own].reset_index(drop=True)
@@ -168,17 +179,18 @@ def rows_of(part: Part, world: World, tuned: Path | None = None, progress: bool 
     return few_shots.permuted_targets(rows, world.seed) if part.kind == "tst_shuffled" else rows
 
 
-def _prompts_to_read(part: Part, world: World, tuned: Path | None, progress: bool) -> pd.DataFrame:
-    """Prompts over one half, their few-shots chosen by the pretrained encoder and by one tuned there."""
+def _prompts_to_read(part: Part, world: World, tuned: Path | None, limit: int, progress: bool) -> pd.DataFrame:
+    """Prompts over one half of so many tokens at most, their few-shots chosen by the pretrained encoder, and by one
+    tuned there where there is one."""
     by = {"pretrained": world.vectors}
     if tuned:
         own, by["tst"] = world.lies_in(part.half), np.zeros_like(world.vectors)
         encoder = load_encoder(locate(world.encoder), adapter=tuned)
         by["tst"][own] = encode(encoder, world.flows["request"][own].tolist(), progress=progress)
-    of_apis = api_vectors(world.source, world.encoder)
+    pool = in_context.pool_of(part.half, world.halves, world.flows, by, world.catalogue, world.api_vectors)
     tokenizer, _ = load_tokenizer(locate(world.generator))
-    limit = in_context.LIMIT if tuned else SHORT
-    return prompts_over(part.half, world.source, by, of_apis, part.size, token_counter(tokenizer), limit, progress)
+    count = token_counter(tokenizer)
+    return in_context.training_prompts(pool, part.size, world.seed, count, limit, world.form, progress)
 
 
 def source_of(part: Part, world: World) -> str:
@@ -186,14 +198,16 @@ def source_of(part: Part, world: World) -> str:
 
     Of an encoder these are the training requests and flows, and how pairs are mined of them, not the scored pairs
     themselves: which ones are mined depends on the last bits of the pretrained embeddings, and those on the processor.
-    Of an in-context model it is the hash of its source: prompts take minutes to write.
+    Of an in-context model these are training flows, catalogue, halves and form of definitions: its prompts take minutes
+    to write.
     """
     if part.kind == "nl2dsl":
         rows = rows_of(part, world)
         return pairs_hash(rows["prompt"].tolist(), rows["target"].tolist())
     if part.kind == "in_context":
-        return world.source.hash
-    halves = sorted(world.source.halves.items()) if part.half else []
+        apis = [(api.definition_in("record"), api.in_training) for api in world.catalogue]
+        return training_hash(world.flows, [world.seed, world.form, sorted(world.halves.items()), apis])
+    halves = sorted(world.halves.items()) if part.half else []
     return training_hash(world.flows, [part.name, world.threshold, world.seed, halves])
 
 
@@ -230,7 +244,10 @@ def train(part: Part, world: World, output: Path, root: Path = ROOT, **machine) 
     if part.kind == "in_context" and part.size > SHORT_PROMPTS:
         selector = Part("tst", HALF_PAIRS, SELECTOR, part.half)
         tuned = make(selector, world, output.with_name(selector.name), root, **machine).folder
-    rows = rows_of(part, world, tuned, progress)
+    return _learned(part, rows_of(part, world, tuned, progress), world, output, **machine)
+
+
+def _learned(part: Part, rows: pd.DataFrame, world: World, output: Path, **machine) -> Adapter:
     if isinstance(part.settings, Tuning):
         return encoder_for("", locate(world.encoder), rows, output, part.settings, **machine)
     settings = replace(part.settings, seed=world.seed) if part.kind == "in_context" else part.settings
@@ -281,6 +298,48 @@ def runs(
     sizes = [*sorted({size for size in fewer if size < most}), most]
     made = {size: take(part(size), world, output / part(size).name, root, **machine) for size in sizes}
     return made | {most: replace(made[most], reason=found.reason)}
+
+
+def readers(
+    world: World, prompts: int, output: Path, take_shipped: bool = True, root: Path = ROOT, **machine
+) -> dict[str, Adapter]:
+    """The in-context models of both halves by name: the shipped parts where both fit, whatever number of prompts they
+    learned from; else trained here, on few-shots by the pretrained encoder.
+
+    Args:
+        prompts: that each learns from where it is trained here.
+        output: folder of what is trained here.
+        take_shipped: whether shipped parts are wanted.
+        machine: as for `train`.
+
+    Raises:
+        ValueError: the world is too small for any prompt over one half.
+    """
+    settings = reader_settings(prompts, world.seed)
+    both = [Part("in_context", prompts, settings, half) for half in in_context.HALVES]
+    found = [find(part._replace(size=1), world, root) if take_shipped else NONE for part in both]
+    if all(one.folder for one in found):
+        return {
+            part.name: adapter_of(one.folder, one.record, from_project=True)
+            for part, one in zip(both, found, strict=True)
+            if one.folder
+        }
+    made = {}
+    for part, one in zip(both, found, strict=True):
+        rows = _prompts_to_read(part, world, None, in_context.LIMIT, machine.get("progress", False))
+        if rows.empty:
+            raise ValueError(
+                f"this world is too small to teach an in-context model: no prompt over half {part.half} of its "
+                "connectors; give untuned_generator a name, and the rows of in_context the generator untuned"
+            )
+        made[part.name] = replace(_learned(part, rows, world, output / part.name, **machine), reason=one.reason)
+    return made
+
+
+def longest_learned(readers: Mapping[str, Adapter]) -> int:
+    """Tokens that the prompts had at most from which in-context models learned."""
+    short = all(made.shipped and made.rows == SHORT_PROMPTS for made in readers.values())
+    return SHORT if readers and short else in_context.LIMIT
 
 
 # ---------------------------------------------------------------- `make train`

@@ -18,8 +18,22 @@ from lib.workbook.parameters import notebook_parameters, read_profile
 from lib.workbook.parts import FOLDER, RECORD, Adapter, Shipped, shipped
 from lib.workflows import in_context
 from lib.workflows import parts as module
+from lib.workflows.catalogue import Catalogue
 from lib.workflows.in_context import HALVES, half_of
-from lib.workflows.parts import SELECTOR, SMALL_WRITER, WRITER, Part, World, find, make, parts, rows_of, runs
+from lib.workflows.parts import (
+    SELECTOR,
+    SMALL_WRITER,
+    WRITER,
+    Part,
+    World,
+    find,
+    longest_learned,
+    make,
+    parts,
+    readers,
+    rows_of,
+    runs,
+)
 from tests.generation.conftest import build_model
 from tests.retrieval.conftest import build_encoder
 
@@ -65,7 +79,7 @@ def test_pairs_of_a_half_lie_in_it(world):
         rows = rows_of(Part("tst", 60, SELECTOR, half), world)
         assert len(rows) == 60
         for side in ("sentence1", "sentence2"):
-            assert {half_of(names, world.source.halves) for names in apis[rows[side]]} == {half}
+            assert {half_of(names, world.halves) for names in apis[rows[side]]} == {half}
 
 
 def test_shuffled_targets_are_the_same_pairs(world):
@@ -118,7 +132,62 @@ def test_a_gpu_trains_anew_what_learned_from_fewer_prompts(world, tmp_path, monk
     assert "learned from fewer prompts" in find(part._replace(size=13), world, tmp_path).reason
 
 
+def test_an_in_context_models_source_is_training_pairs_catalogue_seed_and_form(world):
+    def source(**changes):
+        return module.source_of(Part("in_context", 12, SMALL_WRITER, "a"), replace(world, **changes))
+
+    def reworded(split):
+        return world.flows.assign(request=world.flows["request"].where(world.flows["split"] != split, "another"))
+
+    few = Catalogue(dict(list(world.catalogue.apis.items())[:-1]), world.catalogue.connectors)
+    assert source(flows=reworded("test")) == source(), "nobody learns from a test flow"
+    changed = {"flows": reworded("training"), "catalogue": few, "seed": 8, "form": "compact"}
+    assert len({source(), *(source(**{name: value}) for name, value in changed.items())}) == 5
+
+
 # ---------------------------------------------------------------- what a notebook takes, and what it trains
+
+
+@pytest.fixture
+def read(world, tmp_path, monkeypatch, asked):
+    """`readers` in a project whose shipped parts fit by their names."""
+    prompts = pd.DataFrame({"prompt": ["p"] * 9, "target": ["t"] * 9})
+    monkeypatch.setattr(in_context, "training_prompts", lambda pool, n, *_: prompts.head(n))
+
+    def read(fit, prompts=2, **how):
+        def look_up(part, *_):
+            return Shipped(tmp_path, TRAINED, "") if part in fit else Shipped(None, {}, f"{part} is another world's.")
+
+        monkeypatch.setattr(module, "shipped", look_up)
+        return readers(world, prompts, tmp_path / "adapters", root=tmp_path, **how)
+
+    return read
+
+
+def test_in_context_models_are_taken_where_both_fit(read, asked):
+    found = read({"in_context-a", "in_context-b"}, prompts=7_000)
+    assert list(found) == ["in_context-a", "in_context-b"]
+    assert all(one.shipped and one.tokens == 90 for one in found.values())
+    assert not asked
+    assert longest_learned(found) == in_context.LIMIT
+
+
+def test_where_one_does_not_fit_both_are_trained(read, tmp_path):
+    found = read({"in_context-a"})
+    assert {name: (one.folder, one.rows, one.shipped) for name, one in found.items()} == {
+        name: (tmp_path / "adapters" / name, 2, False) for name in ("in_context-a", "in_context-b")
+    }
+    assert [one.reason for one in found.values()] == ["", "in_context-b is another world's."]
+
+
+def test_shipped_in_context_models_may_not_be_wanted(read):
+    found = read({"in_context-a", "in_context-b"}, take_shipped=False)
+    assert [(one.shipped, one.reason) for one in found.values()] == [(False, ""), (False, "")]
+
+
+def test_a_world_without_prompts_over_a_half_says_so(read):
+    with pytest.raises(ValueError, match="too small to teach an in-context model: no prompt over half a"):
+        read(set(), prompts=0)
 
 
 @pytest.fixture
