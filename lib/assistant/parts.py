@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from lib.assistant.chains import equal_shares, taught_and_asked
-from lib.assistant.planner_training import PLANNER, read_planner_lesson
+from lib.assistant.planners import PLANNER, read_planner_lesson
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
 from lib.assistant.ranking import RankingTask

@@ -10,7 +10,7 @@ import pytest
 
 from lib.assistant import parts as module
 from lib.assistant.parts import ABOUT, adapters, assistant_recipes, name_of, ship_adapter, taught_queries
-from lib.assistant.planner_training import PlannerLesson, planner_settings, read_planner_lesson, shipped_planner
+from lib.assistant.planners import PlannerLesson, planner_settings, read_planner_lesson, shipped_planner
 from lib.assistant.queries import held_out_needs
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate

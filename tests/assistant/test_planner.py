@@ -34,7 +34,7 @@ from lib.assistant.planner import (
     values_by_topics,
     with_other_plans,
 )
-from lib.assistant.planner_training import training_inputs, training_pairs, training_sample, with_gold_tools
+from lib.assistant.planners import training_inputs, training_pairs, training_sample, with_gold_tools
 from lib.assistant.plans import CAUSES
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import signature

@@ -8,13 +8,13 @@ import pytest
 
 from lib.assistant import planners as module
 from lib.assistant.planner import SETTINGS, Desk, Material, with_other_plans
-from lib.assistant.planner_training import PlannerLesson
 from lib.assistant.planners import (
     EXAMPLES,
     LARGER_RATE,
     MAX_TOKENS,
     MODEL,
     RULES,
+    PlannerLesson,
     completed,
     examples,
     kept_examples,
