@@ -26,8 +26,6 @@ Category = Literal[
 ]  # fmt: skip
 Type = Literal["string", "integer", "number", "boolean", "array", "object"]
 
-RESERVED = re.compile(r"[\"'\\{}*|\x00-\x1f\x7f]")
-
 
 def _known_kind(kind: str) -> str:
     if kind not in KINDS and not re.fullmatch(r"id:[a-z][a-z_]*", kind):
@@ -36,7 +34,7 @@ def _known_kind(kind: str) -> str:
 
 
 def _unreserved(key: str) -> str:
-    if not key.strip("* ") or RESERVED.search(key.removesuffix("*")):
+    if not key.strip("* ") or re.search(r"[\"'\\{}*|\x00-\x1f\x7f]", key.removesuffix("*")):
         raise ValueError(f"{key!r} is empty or holds a reserved character: \" ' \\ {{ }} * | or a control character")
     return key
 

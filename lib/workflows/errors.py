@@ -46,8 +46,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
 }
 KINDS: dict[str, str] = {kind: label for kinds in GROUPS.values() for kind, label in kinds.items()}
-GROUP_OF: dict[str, str] = {kind: group for group, kinds in GROUPS.items() for kind in kinds}
-COLUMNS = ["condition", "unit", "kind", "group", "count"]
+COLUMNS = ["condition", "unit", "kind", "count"]
 
 _CALL = re.compile(r"""\w(?:\.\s*[A-Za-z_][\w-]*|\["[^"\n]*"\]|\['[^'\n]*'\])\(""")
 # An apostrophe between letters belongs to prose around a flow: no string of the language opens after a letter.
@@ -148,14 +147,14 @@ def error_table(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
 
     Returns:
         one row a flow and kind that occurs in it, in the order of the flows and of `KINDS`: condition, unit, kind,
-        group (of `GROUPS`), count (times in this flow, 1 or more). A flow without errors has no row.
+        count (times in this flow, 1 or more). A flow without errors has no row.
 
     Raises:
         FlowError: a right flow does not parse.
     """
     flows = zip(*(frame[name] for name in ("condition", "unit", "text", "dsl", "finished")), strict=True)
     rows = [
-        (condition, unit, kind, GROUP_OF[kind], count)
+        (condition, unit, kind, count)
         for condition, unit, text, gold, finished in flows
         for kind, count in Counter(flow_errors(text, gold, catalogue, finished)).items()
     ]

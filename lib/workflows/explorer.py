@@ -16,10 +16,10 @@ from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import Workbook
 from lib.workbook.inputs import did_you_mean
 from lib.workbook.machine import cores
+from lib.workflows.ablation import Condition, ask_model, write_condition
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import FlowError, parse, unfilled, validate
-from lib.workflows.prompts import PARTS, STOPS, flow_of, flow_prompts, metaprompt_parts, token_counter
+from lib.workflows.prompts import token_counter
 
 TIMED = 256  # requests from which the time of encoding them all is told
 
@@ -77,24 +77,22 @@ class FlowWriter:
         Raises:
             ValueError: the request alone is too long for the model.
         """
-        model, stop = self.load(generator), STOPS[generator]
+        model = self.load(generator)
         rows, cosines = nearest(self.vectors, self.encode([request]), max(shots, 1))
         near = rows[0][:shots]
-        reads = generator != "finetuned"
-        prompt = flow_prompts(
-            [request],
-            [near.tolist() if reads else []],
+        shown, definitions = (0, "none") if generator == "finetuned" else (shots, "fd")
+        prompts = write_condition(
+            Condition("tst", shown, definitions, generator, decoding),
+            pd.DataFrame({"pair": [""], "request": [request], "apis": [[]]}),
+            [near.tolist()],
             self.training,
             self.catalogue,
             model.config.max_position_embeddings - self.max_tokens,
             token_counter(model.tokenizer),
-            few_shot=reads,
-            parts=PARTS.get(generator, metaprompt_parts),
-        ).iloc[0]
-        grammars = None if decoding == "free" else [flow_grammar(self.catalogue, stop=stop)]
-        [text] = model.generate([prompt["prompt"]], max_new_tokens=self.max_tokens, stop=list(stop), grammars=grammars)
-        found = self.training.iloc[near].assign(cosine=cosines[0][:shots], shown=np.arange(len(near)) < prompt["shots"])
-        return Written(found, prompt["definitions"], flow_of(text), bool(model.finished[0]))
+        )
+        made = ask_model(prompts, model, generator, self.max_tokens).iloc[0]
+        found = self.training.iloc[near].assign(cosine=cosines[0][:shots], shown=np.arange(len(near)) < made["shots"])
+        return Written(found, made["definitions"], made["text"], bool(made["finished"]))
 
 
 def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWriter:

@@ -41,7 +41,7 @@ from lib.workflows import language
 from lib.workflows.apis import API, Connector
 from lib.workflows.apis import Field as Parameter
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.clauses import clause_texts, cut_by_rules
+from lib.workflows.clauses import ask
 from lib.workflows.few_shots import (
     few_shot_definitions,
     few_shot_scores,
@@ -349,12 +349,10 @@ def api_recall(bench: FlowBench, embed: Callable[[list[str]], np.ndarray]) -> pd
     apis = [api for api in bench.catalogue if api is not USER_TASK]
     column = {api.name: i for i, api in enumerate(apis)}
     vectors = embed([f"{api.name.replace('.', '_', 1)}: {api.description}" for api in apis]).T
-    requests = bench.pairs["request"].tolist()
-    clauses = [clause_texts(request, cut_by_rules(request)) for request in requests]
-    starts = np.cumsum([0, *map(len, clauses)])[:-1]
-    parts = embed(list(itertools.chain.from_iterable(clauses))) @ vectors
+    whole, clauses, ends = ask(bench.pairs["request"].tolist(), embed)
+    nearest_clause = np.maximum.reduceat(clauses @ vectors, [0, *ends[:-1]])
     rows = []
-    for asked, scores in ("request", embed(requests) @ vectors), ("clauses", np.maximum.reduceat(parts, starts)):
+    for asked, scores in ("request", whole @ vectors), ("clauses", nearest_clause):
         places = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1)
         for place, pair in zip(places, bench.pairs.itertuples(), strict=True):
             needed = [name for name in dict.fromkeys(pair.apis) if name in column]

@@ -7,7 +7,7 @@ A text that such a grammar accepts parses. One bound of the parser no grammar ca
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from lib.workflows.catalogue import Catalogue
@@ -26,7 +26,6 @@ _ANY_API = [
 
 def flow_grammar(
     catalogue: Catalogue | None = None,
-    apis: Iterable[str] | None = None,
     stop: Sequence[str] = (),
     loops: bool = False,
     fence: tuple[str, str] | None = None,
@@ -37,7 +36,6 @@ def flow_grammar(
         catalogue: what a flow may call: these APIs, each with its declared keys only (a dynamic one also with keys
             below `language.DYNAMIC_PREFIXES`), so that `validate` finds no made-up name or key. Without it a flow may
             call anything.
-        apis: names of the catalogue's APIs that a flow may call, such as those that its prompt shows; None means all.
         stop: texts that may follow the flow, on its last line or the next: those that end an answer. A line break that
             precedes one may also stand alone: it is left when the stop text is cut off.
         loops: whether a flow may have loops, which the paper's language lacks; blocks then nest up to `DEEPEST` deep,
@@ -45,15 +43,14 @@ def flow_grammar(
         fence: texts before and after the flow, of an answer that is one code block; it takes no stop texts.
 
     Raises:
-        ValueError: there are stop texts beside a fence; `apis` is empty or names an API that the catalogue does not
-            have.
+        ValueError: there are stop texts beside a fence, or the catalogue is empty.
     """
     if stop and fence:
         raise ValueError("a code block ends itself: no stop texts beside a fence")
     start = [f"start: {_quoted(fence[0])} lines {_quoted(fence[1])}"] if fence else ["start: lines"]
     if stop:
         start = ["start: lines ending?", f'ending: "\\n" | "\\n"? ({" | ".join(map(_quoted, stop))})']
-    api = _ANY_API if catalogue is None else _known_apis(catalogue, apis)
+    api = _ANY_API if catalogue is None else _known_apis(catalogue)
     here = Path(__file__)
     blocks = _blocks(DEEPEST) if loops else here.with_name("blocks.lark").read_text(encoding="utf-8")
     rest = here.with_name("bounded.lark").read_text(encoding="utf-8")
@@ -84,15 +81,13 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _known_apis(catalogue: Catalogue, apis: Iterable[str] | None) -> list[str]:
+def _known_apis(catalogue: Catalogue) -> list[str]:
     """A rule for each connector, and for each set of keys, which APIs that declare the same ones share."""
-    names = sorted(catalogue.apis if apis is None else set(apis))
-    unknown = [name for name in names if name not in catalogue]
-    if unknown or not names:
-        raise ValueError(f"the catalogue has no API {unknown[0]}" if unknown else "a flow needs an API to call")
+    if not catalogue.apis:
+        raise ValueError("a flow needs an API to call")
     connectors: dict[str, list[str]] = {}
     declared: dict[tuple[frozenset[str], bool], str] = {}
-    for name in names:
+    for name in sorted(catalogue.apis):
         api = catalogue[name]
         parameters = declared.setdefault((api.keys, api.dynamic), f"parameters_{len(declared)}")
         printed = print_flow(Flow((Call(name),))).removesuffix("();")

@@ -49,6 +49,10 @@ def tokenizer(flows):
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
 
 
+def only(catalogue, names):
+    return Catalogue({name: catalogue[name] for name in names}, catalogue.connectors)
+
+
 @pytest.fixture(scope="module")
 def compiled(tokenizer):
     tokens = vocabulary(tokenizer, len(tokenizer), [END])
@@ -134,7 +138,7 @@ def test_whatever_ends_with_loops_parses(compiled, walk, catalogue):
 
 def test_whatever_ends_under_a_list_of_apis_calls_these_alone(compiled, walk, catalogue):
     names = random.Random(3).sample(list(catalogue.apis), 12)
-    grammar = compiled(catalogue, names)
+    grammar = compiled(only(catalogue, names))
     called = {name for seed in range(40) for name in called_apis(parse(walk(grammar, seed)))}
     assert called == set(names)
 
@@ -153,8 +157,10 @@ def test_every_flow_can_be_written(compiled, catalogue, flows):
 def test_a_flow_can_be_written_if_all_its_apis_may_be_called(compiled, catalogue, flows):
     for dsl in flows[:10]:
         names = set(called_apis(parse(dsl)))
-        assert compiled(catalogue, [*names, "shared_teams.PostMessageToConversation"]).accepts(dsl)
-        assert not compiled(catalogue, [*sorted(names)[1:], "shared_teams.PostMessageToConversation"]).accepts(dsl)
+        assert compiled(only(catalogue, [*names, "shared_teams.PostMessageToConversation"])).accepts(dsl)
+        assert not compiled(only(catalogue, [*sorted(names)[1:], "shared_teams.PostMessageToConversation"])).accepts(
+            dsl
+        )
 
 
 def test_loops_change_nothing_where_they_are_not_asked_for(catalogue):
@@ -252,10 +258,9 @@ def test_names_and_keys_as_importers_find_them(compiled):
     assert not accepts("shared_service.Bulk", *wide[:70], *[wide[-1]] * 20)
 
 
-@pytest.mark.parametrize("names", [[], ["shared_teams.MadeUp"]])
-def test_lists_that_allow_nothing_are_refused(catalogue, names):
+def test_a_catalogue_that_allows_nothing_is_refused():
     with pytest.raises(ValueError, match="API"):
-        flow_grammar(catalogue, names)
+        flow_grammar(Catalogue({}, {}))
 
 
 # ---------------------------------------------------------------- the real model
@@ -270,7 +275,7 @@ def test_the_real_model_makes_nothing_up(catalogue):
         pytest.skip(str(error))
     model = LocalModel(path, dtype="float32", threads=1)
     names = ["shared_office365.OnNewEmailV3", "shared_teams.PostMessageToConversation"]
-    grammars = [flow_grammar(catalogue, names, stop=["\n\n"]), flow_grammar(catalogue)]
+    grammars = [flow_grammar(only(catalogue, names), stop=["\n\n"]), flow_grammar(catalogue)]
     prompt = 'When it rains, mail me\nx = await shared_msn.OnRain();\nshared_mail.Send({"to": "me"});\n\n'
     prompt += "When an email arrives, post its subject to Teams\n"
     texts = model.generate([prompt] * 2, max_new_tokens=56, stop=["\n\n"], grammars=grammars)
