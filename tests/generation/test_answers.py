@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
-from lib.generation.answers import Answer, Answers, Cost, KeptModel, Usage, key_of
+from lib.generation.answers import Answer, Answers, Cost, KeptModel, Usage, key_of, whole_units
 from lib.workbook.artifacts import ArtifactError
 
 ASKED = {"weights": "w", "prompt": "a prompt", "max_new_tokens": 8}
@@ -25,6 +27,12 @@ def path(tmp_path):
 
 
 # ---------------------------------------------------------------- keys
+
+
+def test_the_key_of_a_kept_answer():
+    """Answers that come with the project are found under it."""
+    assert key_of("w", "a prompt", 8, "start: x", ["\n"], True, 0.7, 1, 2) == "18a8c0670a72f5f49083203e"
+    assert KEY == "60d678042a53084bbf952e58"
 
 
 @pytest.mark.parametrize(
@@ -42,6 +50,13 @@ def path(tmp_path):
 )
 def test_whatever_an_answer_depends_on_is_part_of_its_key(changes):
     assert key_of(**ASKED | changes) != KEY
+
+
+def test_seed_and_draw_tell_drawn_answers_apart_and_greedy_ones_not():
+    drawn = [key_of(**ASKED, temperature=0.7, seed=seed, draw=draw) for seed in (0, 1) for draw in (0, 1)]
+    assert len(set(drawn)) == 4
+    assert key_of(**ASKED, seed=5, draw=1, grammar="", stop=()) == KEY
+    assert key_of("a", "bc", 1) != key_of("ab", "c", 1)
 
 
 # ---------------------------------------------------------------- two layers
@@ -65,6 +80,15 @@ def test_the_projects_file_is_never_written_and_ones_own_comes_first(path, tmp_p
     Answers(path, own).add({KEY: Answer("of a run")})
     assert path.read_bytes() == before
     assert [one.text for one in Answers(path, own).get([KEY, OTHER])] == ["of a run", "too"]
+
+
+def test_a_notebooks_layers(tmp_path):
+    book = SimpleNamespace(root=tmp_path, data=tmp_path / "data" / "generated" / "quick")
+    answers = Answers.of(book, "plans")
+    assert answers.shipped == tmp_path / "data" / "answers" / "plans.jsonl"
+    assert answers.own == book.data / "answers" / "plans.jsonl"
+    assert (Answers.at(answers), Answers.at(None)) == (answers, None)
+    assert Answers.at(tmp_path).own == tmp_path / "answers.jsonl"
 
 
 def test_a_lone_surrogate_is_replaced_where_it_is_read(path):
@@ -179,3 +203,10 @@ def test_only_what_is_missing_is_asked_and_kept_beside(there, tmp_path):
     kept.generate(["six"], 8, **DRAWN)
     assert len(model.calls) == 1
     assert (len(kept.used), len(kept.asked)) == (1, 2)  # what a run has asked stays asked
+
+
+def test_a_comparison_is_made_on_the_units_that_all_its_conditions_have():
+    units = pd.Series(["q", "r", "s", "q", "r", "s"], index=[5, 4, 3, 2, 1, 0])
+    there = [True, True, True, True, False, True]
+    assert whole_units(units, there) == ["q", "s"]
+    assert whole_units(units, [False] * 6) == whole_units(units[:0], []) == []
