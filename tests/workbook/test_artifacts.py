@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from lib.workbook.artifacts import (
+    UMASK,
     ArtifactError,
     Workbook,
     atomic_path,
@@ -76,6 +77,34 @@ def test_a_damaged_file_is_noticed(first, second, damage):
         path.unlink()
     with pytest.raises(ArtifactError, match=r"items\.parquet.*make report PROFILE=smoke"):
         second.read("items")
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path):
+    target = tmp_path / "file.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
+    target = tmp_path / "file.txt"
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ArtifactError, match=r"file\.txt.*No space left"), atomic_path(target) as temporary:
+        temporary.write_text("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_written_files_are_readable_by_others(first):
+    """mkstemp makes private files; artifacts follow the umask like any other file."""
+    first.write("items", FRAME)
+    assert (first.data / "items.parquet").stat().st_mode & 0o777 == 0o666 & ~UMASK
 
 
 def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
