@@ -14,13 +14,13 @@ import pandas as pd
 
 from lib.assistant.prompts import CONTEXT_TYPES
 
-TYPES = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in names))
+_ALL = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in names))
 # Longest first: 'Google Maps' is not 'Google'. A quoted name counts in any case, a bare one only as it is written.
-_NAMES = "|".join(sorted((r"Phone ?Call" if name == "PhoneCall" else re.escape(name) for name in TYPES), key=len)[::-1])
+_NAMES = "|".join(sorted((r"Phone ?Call" if name == "PhoneCall" else re.escape(name) for name in _ALL), key=len)[::-1])
 _NAMED = re.compile(rf"(?i:(?<!\w)['\"‘“`](?P<quoted>{_NAMES})s?['\"’”`])|\b(?P<bare>{_NAMES})\b")
 # How the zero-shot writer is asked; behind an endpoint, notebook 05 finds in the cache what notebook 03 asked.
 ONE_PARAGRAPH: dict[str, Any] = {"chat": True, "stop": ["\n"]}
-_PLAIN = {name.lower().replace(" ", ""): name for name in TYPES}
+_PLAIN = {name.lower().replace(" ", ""): name for name in _ALL}
 
 
 def equal_shares(queries: pd.DataFrame, kind: Sequence[str], n: int, seed: int) -> pd.DataFrame:

@@ -55,7 +55,7 @@ from lib.assistant.schemas import (
 )
 from lib.assistant.toolbox import DEFAULT_API, AnyAPI, Argument, ArgumentType, OwnAPI, Toolbox, signature
 from lib.assistant.world import FILES, SIDES, World, deal_sides, read_world, simulate
-from lib.generation.answers import Answers, KeptModel
+from lib.generation.answers import INSTRUCT_MODEL, Answers, KeptModel
 from lib.generation.local import weights_of
 from lib.generation.models import ModelError
 from lib.generation.structured import Form, Question, Reply, ask
@@ -88,8 +88,7 @@ TEMPERATURE, DECIDING = 0.7, ("tools", "plans", "thoughts")
 TOKENS = {"personas": 500, "items": 40, "toolbox": 1600, "queries": 160, "tools": 40, "plans": 240, "thoughts": 120}
 TOKENS_PER_ITEM = 240
 
-ANSWERS = Path("data") / "answers" / "generator_answers.jsonl"
-MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose answers are kept
+KEPT_ANSWERS = Path("data") / "answers" / "generator_answers.jsonl"
 KEPT_WORLD: dict[str, Any] = {
     "n_personas": 19,
     "n_training_queries": 114,
@@ -103,7 +102,7 @@ KEPT_TOKENS = 400  # of an answer at most
 
 Short = Annotated[str, Field(min_length=1, max_length=60)]
 Name = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,40}$")]
-TYPES: dict[str, Any] = {
+TYPE_OF: dict[str, Any] = {
     "string": Text,
     "integer": Annotated[int, Field(ge=-(2**53), le=2**53)],
     "number": FiniteFloat,
@@ -208,7 +207,7 @@ def arguments_form(api: AnyAPI) -> type[Strict]:
     for number, (name, argument) in enumerate(api.arguments.items()):
         default: dict[str, Any] = {} if argument.required else {"default": None}
         described = Field(alias=name, description=argument.description, **default)
-        fields[f"argument_{number}"] = (TYPES[argument.type], described)
+        fields[f"argument_{number}"] = (TYPE_OF[argument.type], described)
     return create_model("Arguments", __base__=Strict, **fields)
 
 
@@ -666,8 +665,8 @@ def trial_outcomes(asked: Mapping[str, Trial], replies: Mapping[str, list[Reply[
 
 
 def kept_trials(root: Path, seed: int) -> pd.DataFrame:
-    """What became of `MODEL`'s kept answers about a small simulated world, given freely and under the schema, a wrong
-    one asked for again once: `trial_outcomes` with a column way; without rows where an answer is not kept.
+    """What became of `INSTRUCT_MODEL`'s kept answers about a small simulated world, given freely and under the schema,
+    a wrong one asked for again once: `trial_outcomes` with a column way; without rows where an answer is not kept.
 
     Args:
         root: the project's folder.
@@ -675,7 +674,7 @@ def kept_trials(root: Path, seed: int) -> pd.DataFrame:
     """
     world = simulate(root / "data", WorldKnobs(seed=seed, **KEPT_WORLD))
     asked = trials(world, n_personas=4, n_items=3, n_queries=60, seed=seed)
-    kept, parts = KeptModel(Answers(root / ANSWERS), weights_of(MODEL)), []
+    kept, parts = KeptModel(Answers(root / KEPT_ANSWERS), weights_of(INSTRUCT_MODEL)), []
     try:
         for way, constrained in (("free", False), ("under the schema", True)):
             replies = {}

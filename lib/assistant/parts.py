@@ -54,7 +54,7 @@ from lib.workbook.parts import (
 WRITER = "cot_writer"
 SIZES = {WRITER: 2_000, PLANNER: 4_338}
 RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
-FOLDS = "search_folds"  # what fine-tuned search finds of topics that it did not meet
+BY_FOLDS = "search_folds"  # what fine-tuned search finds of topics that it did not meet
 ABOUT = "learned_from"  # in the record of a part: what its page says of its pairs
 
 
@@ -278,7 +278,7 @@ def assistant_recipes() -> dict[str, Recipe]:
     }
     tools = {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
     return found | {
-        FOLDS: Recipe("of training queries, without folds of topics", "04_finetuned_search", context, make_folds),
+        BY_FOLDS: Recipe("of training queries, without folds of topics", "04_finetuned_search", context, make_folds),
         RANKER: Recipe("of all training queries", "05_lambdamart_rrf", context, make_ranker),
         TOOL_RANKERS: Recipe("of notebook 06's", "06_tool_retrieval", tools, ship_tool_rankers),
     }

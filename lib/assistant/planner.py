@@ -40,7 +40,7 @@ from lib.evaluation.inference import Resampling, mean_interval
 from lib.generation.answers import KeptModel, whole_units
 from lib.workbook.inputs import InputError
 
-KEPT = 936  # evaluation queries whose plans come with the project, in each world
+KEPT_QUERIES = 936  # evaluation queries whose plans come with the project, in each world
 # Where a setting's tools and context items come from: a setting of tool retrieval, the labels, or nowhere.
 SETTINGS: dict[str, tuple[str, str]] = {
     "lower_bound": ("none", "none"),
@@ -56,7 +56,7 @@ BY_OUR_RANKER = {
     "context_tuned_rag/lambdamart": ("query_plus_context/lambdamart", "retrieved"),
 }
 SOURCES = SETTINGS | BY_OUR_RANKER
-METRICS = ("ast_accuracy", "exact_match", "hallucination", "right_api", "arguments", "answerable")
+MEASURES = ("ast_accuracy", "exact_match", "hallucination", "right_api", "arguments", "answerable")
 NOTHING_FOUND = "nothing found"
 
 
@@ -385,7 +385,7 @@ def asked_queries(
         among: those that may be asked.
     """
     kinds = views[0][0].gold.set_index("query")["kind"].loc[among["query"]]
-    found = equal_shares(among, kinds, max(KEPT, wanted), seed)
+    found = equal_shares(among, kinds, max(KEPT_QUERIES, wanted), seed)
     prompts = pd.concat([material.prompted(found, settings) for material, settings in views], ignore_index=True)
     whole = whole_units(prompts["query"], planner.has(prompts))
     if len(whole) >= wanted or len(whole) == len(found):
@@ -507,7 +507,7 @@ def per_query(plans: pd.DataFrame, samples: int, seed: int) -> tuple[pd.DataFram
         samples, seed: of the resampling and the tests.
     """
     plans = plans.assign(arguments=plans["ast_accuracy"].where(plans["right_api"] > 0))
-    wide = plans.pivot(index="query", columns="setting", values=list(METRICS)).swaplevel(axis=1)
+    wide = plans.pivot(index="query", columns="setting", values=list(MEASURES)).swaplevel(axis=1)
     wide.columns = pd.MultiIndex.from_tuples([(*column, 1) for column in wide], names=["method", "metric", "k"])
     topics = plans.drop_duplicates("query").set_index("query")["need"].loc[wide.index].to_numpy()
     return wide, Resampling(topics, samples, seed)

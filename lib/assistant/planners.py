@@ -44,7 +44,7 @@ from lib.assistant.planner import (
 )
 from lib.assistant.queries import held_out_needs
 from lib.assistant.toolbox import DEFAULT_API
-from lib.generation.answers import Answers, KeptModel
+from lib.generation.answers import INSTRUCT_MODEL, Answers, KeptModel
 from lib.generation.finetune import Training, adapter_for
 from lib.generation.load import kept_model
 from lib.generation.local import Conversations, LocalModel, fingerprint, weights_of
@@ -56,7 +56,6 @@ from lib.workbook.parts import NONE, Shipped, shipped
 PLANNER = "planner"  # begins the name of the part that comes with the project
 THOUGHT_SHARE = 0.1  # of a planner's training queries are learned with a chain of thought, as far as there are any
 EXAMPLES_FILE = Path("data") / "answers" / "instruct_examples.jsonl"  # the examples that kept plans were asked with
-MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose plans are kept
 EXAMPLES = 4  # training queries with their plans, before every request
 MAX_TOKENS = 96  # of a plan: its tokens are other ones than the planner's
 # As Hu et al. (2022) and Dettmers et al. (2023) train models of billions; that of the small planner, six times higher,
@@ -316,7 +315,7 @@ def untuned_planner(book: Workbook, lesson: PlannerLesson, name: str, progress: 
         rows = zip(prompts["setting"], prompts["prompt"], strict=True)
         return [json.dumps(turns(examples[setting], prompt)) for setting, prompt in rows]
 
-    model = KeptModel(answers, weights_of(name or MODEL), load)
+    model = KeptModel(answers, weights_of(name or INSTRUCT_MODEL), load)
     return Planner(model, MAX_TOKENS, asked, plan_of, asks=bool(name), progress=progress)
 
 
@@ -335,19 +334,19 @@ def larger_planner(
     Args:
         size: training queries that it learns from, at most.
         settings: of the planner's training; rate and passes are `LARGER_RATE` and `LARGER_EPOCHS`.
-        name: of the base model; empty: `MODEL`.
+        name: of the base model; empty: `INSTRUCT_MODEL`.
         train: whether it is trained here where its plans are not kept.
     """
     settings = replace(settings, learning_rate=LARGER_RATE, epochs=LARGER_EPOCHS)
     source, answers = lesson.source(size), Answers.of(book, "retrained_plans")
-    key = source_key(name or MODEL, machine.get("quantization", "none"), source, settings)
+    key = source_key(name or INSTRUCT_MODEL, machine.get("quantization", "none"), source, settings)
 
     def load() -> LocalModel:
         pairs, _ = lesson.pairs(lesson.queries(size))
         texts, output = (pairs["prompt"].tolist(), pairs["target"].tolist()), book.data / "runs" / "planner_larger"
         how = {"progress": progress, **machine}
-        adapter = adapter_for("", name or MODEL, *texts, output, settings, **how)
-        model = LocalModel(name or MODEL, adapter=adapter.folder, cache=answers, **machine)
+        adapter = adapter_for("", name or INSTRUCT_MODEL, *texts, output, settings, **how)
+        model = LocalModel(name or INSTRUCT_MODEL, adapter=adapter.folder, cache=answers, **machine)
         model.weights = key
         return model
 

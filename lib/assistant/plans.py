@@ -34,7 +34,7 @@ KINDS_OF_VALUES: dict[str, type | tuple[type, ...]] = {
 
 PlannedCall = tuple[str, dict[str, object]]
 GoldAnswers = list[dict[str, dict[str, list]]]
-ANSWERS = TypeAdapter(GoldAnswers)
+_ANSWERS = TypeAdapter(GoldAnswers)
 Cause = Literal[
     "unparsed", "wrong_number_of_calls", "wrong_api", "missing_argument", "extra_argument", "wrong_type", "wrong_value"
 ]  # fmt: skip
@@ -270,7 +270,7 @@ def gold_calls(answers: str | GoldAnswers) -> list[tuple[str, dict[str, list]]]:
         InputError: they have another format.
     """
     try:
-        records = ANSWERS.validate_python(parse_json(answers) if isinstance(answers, str) else answers)
+        records = _ANSWERS.validate_python(parse_json(answers) if isinstance(answers, str) else answers)
     except ValidationError as error:
         raise InputError(f"answers: {describe_error(error)}") from error
     except ValueError as error:

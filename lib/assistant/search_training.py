@@ -38,8 +38,8 @@ from lib.workbook.artifacts import atomic_path
 from lib.workbook.inputs import InputError
 
 RANKINGS, COSINES = Path("data/answers/retrained.parquet"), Path("data/answers/retrained_cosines.npz")
-DEPTH = 10  # items of each ranking that are kept
-COLUMNS = ["variant", "query", "item", "rank", "score"]
+KEPT_DEPTH = 10  # items of each ranking that are kept
+ROW = ["variant", "query", "item", "rank", "score"]  # columns of rankings
 
 
 # ---------------------------------------------------------------- what is trained in notebook 04
@@ -190,20 +190,20 @@ class FoldTraining:
 
 
 def train_fold_rankings(lessons: FoldTraining, folder: Path, progress: bool = False) -> pd.DataFrame:
-    """Rankings, `COLUMNS`, of the queries of each fold after the first, by models that are trained here without it; the
+    """Rankings, `ROW`, of the queries of each fold after the first, by models that are trained here without it; the
     first are the held-out topics, whose model notebook 04 has anyway.
 
     Args:
         folder: for the models, one folder each.
     """
-    runs = [pd.DataFrame(columns=COLUMNS).astype({"rank": int, "score": float})]
+    runs = [pd.DataFrame(columns=ROW).astype({"rank": int, "score": float})]
     for fold in [fold for fold in lessons.folds if fold]:
         learned, asked = lessons.learned, lessons.asked[lessons.asked["fold"] == fold]
         model = lessons.encoder_on(learned[learned["fold"] != fold], folder / f"finetuned_without_{fold}", progress)
         if model is not None:
             run = search(model, asked, lessons.items, on="persona", progress=progress)
             runs.append(run.assign(variant=f"without_{fold}"))
-    return pd.concat(runs, ignore_index=True)[COLUMNS]
+    return pd.concat(runs, ignore_index=True)[ROW]
 
 
 def train_fold_cosines(lessons: FoldTraining, folder: Path, progress: bool = False) -> dict[str, np.ndarray]:
@@ -251,8 +251,8 @@ def train_fold_cosines(lessons: FoldTraining, folder: Path, progress: bool = Fal
 
 
 def kept_rankings(lessons: FoldTraining, root: Path) -> pd.DataFrame | None:
-    """The first `DEPTH` items of each ranking of `train_fold_rankings` that come with the project; None where they are
-    of another world.
+    """The first `KEPT_DEPTH` items of each ranking of `train_fold_rankings` that come with the project; None where they
+    are of another world.
 
     Raises:
         InputError: the file cannot be read.
@@ -263,7 +263,7 @@ def kept_rankings(lessons: FoldTraining, root: Path) -> pd.DataFrame | None:
     try:
         found = pd.read_parquet(path)
         same = found[found["key"] == lessons.key]
-        return same[COLUMNS].reset_index(drop=True) if len(same) else None
+        return same[ROW].reset_index(drop=True) if len(same) else None
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: no kept rankings ({error})") from error
 
@@ -287,9 +287,9 @@ def kept_cosines(lessons: FoldTraining, root: Path) -> dict[str, np.ndarray] | N
 
 def keep(lessons: FoldTraining, rankings: pd.DataFrame, cosines: Mapping[str, np.ndarray], root: Path) -> None:
     """Put rankings and cosines where `kept_rankings` and `kept_cosines` find them."""
-    first = rankings[rankings["rank"] <= DEPTH].sort_values(["variant", "query", "rank"], ignore_index=True)
+    first = rankings[rankings["rank"] <= KEPT_DEPTH].sort_values(["variant", "query", "rank"], ignore_index=True)
     with atomic_path(root / RANKINGS) as temporary:
-        first[COLUMNS].assign(key=lessons.key).to_parquet(temporary, index=False, compression="zstd")
+        first[ROW].assign(key=lessons.key).to_parquet(temporary, index=False, compression="zstd")
     arrays: dict[str, Any] = {**cosines, "key": np.array(lessons.key)}
     with atomic_path(root / COSINES) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **arrays)

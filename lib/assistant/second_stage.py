@@ -28,16 +28,16 @@ from lib.retrieval.training import fit_map, mapped_cosines
 
 # Signals that the second stage also sees relative to the query's other candidates, beside the text scores.
 RELATIVE = ("opens", "moment_count", "moment_share", "hour_correlation", "weekday_correlation", "place_correlation")
-GROUPS = ("text", "log")  # in which items are compared
+COMPARED = ("text", "log")  # in which items are compared
 ADAPTED = "adapted"  # the fine-tuned cosine
 PASSED_ON = ("bm25t", "semantic", ADAPTED, "moment_count")  # what an item's neighbours may know of the query
 SHARPNESS = 6.0  # of a neighbour's weight, exp(SHARPNESS · similarity)
 TOP = 1  # of the first stage's best items an item is compared with
-FOLDS = 2  # of the second stage, and of the first stage's scores where new topics take many rankers
+FEW_FOLDS = 2  # of the second stage, and of the first stage's scores where new topics take many rankers
 ENOUGH = 4  # personas to learn a map from, or both stages for new topics
 
 # Features are columns by name, (pairs,) each: for one query's few rows, making frames takes longer than what they hold.
-Columns = Mapping[str, np.ndarray]
+_Columns = Mapping[str, np.ndarray]
 
 
 class Alike(NamedTuple):
@@ -57,7 +57,7 @@ class Alike(NamedTuple):
     state: np.ndarray
 
     def compared(self) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Each of `GROUPS` with a matrix of similarities and the queries, as bools, for which it holds."""
+        """Each of `COMPARED` with a matrix of similarities and the queries, as bools, for which it holds."""
         by_text = ("text", self.text, np.ones(len(self.rows), dtype=bool))
         return [by_text, *(("log", matrix, self.state == state) for state, matrix in enumerate(self.log))]
 
@@ -102,7 +102,7 @@ def second_features(
     return {**seen, **relative, **own, **near, **relative_to_query(near, query_row), **passed_on}
 
 
-def relative_to_query(columns: Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
+def relative_to_query(columns: _Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
     """Each column less its mean over the query's candidates, in standard deviations (0 where all are alike), as
     `<name>_z`; missing stays missing."""
     size = query_row.max(initial=-1) + 1
@@ -142,7 +142,7 @@ def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray
 
 
 def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int = TOP) -> dict[str, np.ndarray]:
-    """How near each item is to the others that the first stage ranks high, by each of `GROUPS`.
+    """How near each item is to the others that the first stage ranks high, by each of `COMPARED`.
 
     `<group>_nearest` is the similarity to the nearest of the `top` best other items, `<group>_top` the mean over them,
     and `<group>_all` the mean over all others, weighted by their shares (softmax of the scores). An item is never
@@ -151,7 +151,7 @@ def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int = TOP
     Args:
         first: the first stage's score of each pair.
     """
-    values = {f"{group}_{name}": np.zeros(len(first)) for group in GROUPS for name in ("nearest", "top", "all")}
+    values = {f"{group}_{name}": np.zeros(len(first)) for group in COMPARED for name in ("nearest", "top", "all")}
     for part in alike:
         scores = first[part.rows]
         n = scores.shape[1]
@@ -170,7 +170,7 @@ def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int = TOP
     return values
 
 
-def signals_of_neighbours(relative: Columns, alike: Sequence[Alike]) -> dict[str, np.ndarray]:
+def signals_of_neighbours(relative: _Columns, alike: Sequence[Alike]) -> dict[str, np.ndarray]:
     """What the items that resemble each item score by themselves: means of `PASSED_ON` (relative to the query) over all
     other items, weighted by exp(`SHARPNESS` · similarity), as `<group>_passes_<signal>`.
 
@@ -178,7 +178,7 @@ def signals_of_neighbours(relative: Columns, alike: Sequence[Alike]) -> dict[str
     the other way round.
     """
     known = {name: np.nan_to_num(relative[f"{name}_z"]) for name in PASSED_ON if f"{name}_z" in relative}
-    values = {f"{group}_passes_{name}": np.zeros(len(known[name])) for group in GROUPS for name in known}
+    values = {f"{group}_passes_{name}": np.zeros(len(known[name])) for group in COMPARED for name in known}
     for part in alike:
         if part.rows.shape[1] < 2:
             continue
@@ -205,7 +205,7 @@ def fit_second(
     """
     features = _features_of_pairs(task, alike, first, cosine)
     ranker = task.learn(features=features)
-    return ranker, task.cross_fit(task.training, features, FOLDS) + task.predict(ranker, task.evaluation, features)
+    return ranker, task.cross_fit(task.training, features, FEW_FOLDS) + task.predict(ranker, task.evaluation, features)
 
 
 def first_on_new_topics(task: RankingTask) -> dict[int, np.ndarray]:
@@ -216,7 +216,7 @@ def first_on_new_topics(task: RankingTask) -> dict[int, np.ndarray]:
     for fold, (learned, asked) in task.new_topics.items():
         found[fold] = np.zeros(len(task.pairs))
         if len(set(task.persona[learned])) >= ENOUGH:
-            found[fold] += task.cross_fit(learned, folds=FOLDS) + task.predict(task.learn(learned), asked)
+            found[fold] += task.cross_fit(learned, folds=FEW_FOLDS) + task.predict(task.learn(learned), asked)
     return found
 
 

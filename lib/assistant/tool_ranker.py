@@ -20,7 +20,7 @@ from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs,
 
 ITEM_NUMBERS = (1, 3, 5)  # how many of the first context items are compared with a tool's text
 APP_DEPTHS = (5, 10)  # how many of them have a say on a tool's app
-CATEGORICAL = ["app"]
+CODES = ["app"]
 # What is learned without a fold knows least of the very tools that the fold calls: a ranker that took a low value for a
 # good sign would read the labels off the folds.
 RISING = ["classifier", "frequency"]
@@ -283,7 +283,7 @@ class PlanLessons:
         held_together = task.of_pairs(task.queries[unit])[learned]
         if len(set(held_together)) < 2:
             held_together = task.of_pairs(task.queries["persona"])[learned]
-        how = CATEGORICAL, task.cutoff, task.seed, task.threads, RISING
+        how = CODES, task.cutoff, task.seed, task.threads, RISING
         return train(task.pairs[learned], features[learned], task.relevant[learned], held_together, *how)
 
     def ranker(self, context: pd.DataFrame | None) -> LambdaMART | None:
@@ -359,7 +359,7 @@ def tool_ranker_for(
 def tool_ranker_source(task: RankerTask, context: pd.DataFrame | None, source: Source) -> str:
     """SHA-256 of what a ranker learns from: training queries, their plans, the tools, what context is retrieved from,
     the names of the features, and how it learns. Not of the features: their last bits are the processor's."""
-    folds = [FOLDS, task.kept_apart, CATEGORICAL, RISING]
+    folds = [FOLDS, task.kept_apart, CODES, RISING]
     seen = [] if context is None else [source.method, list(context.columns)]
     settings = [source.encoder, task.seed, task.cutoff, how_trained(), folds, list(task.fixed.columns), seen]
     asked = task.queries.loc[task.training, ["query", "text", "persona", "need", "phrasing"]]

@@ -43,13 +43,13 @@ WORDINGS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "app: title": lambda items: items["app"].map(APP_NAMES) + ": " + items["title"],
     "app: text": lambda items: items["app"].map(APP_NAMES) + ": " + items["text"],
 }
-ITEM_NUMBERS = (1, 3, 5)
+TRIED_NUMBERS = (1, 3, 5)
 ALL_ITEMS = 10**6
 TRIED_CUTOFFS = (3, 5, 10)
 DEPTH = 10  # items of retrieved context
 AS_GOOD = 0.5  # points of recall within which the simpler of two rankings of context is taken
 SIMPLEST_FIRST = ("semantic", "lambdamart", "lambdamart_rrf")
-FOLDS = 5  # of personas, in which a LambdaMART of context is cross-fitted, as in notebook 05
+CONTEXT_FOLDS = 5  # of personas, in which a LambdaMART of context is cross-fitted, as in notebook 05
 
 
 def cutoffs_of(n_tools: int) -> list[int]:
@@ -306,7 +306,7 @@ def best_wording(world: ToolWorld, setting: str, n_queries: int) -> tuple[str, i
     are judged."""
     training = world.side("training")
     sample = equal_shares(training, training["kind"], n_queries, world.seed).reset_index(drop=True)
-    options = [(wording, n) for wording in WORDINGS for n in ITEM_NUMBERS]
+    options = [(wording, n) for wording in WORDINGS for n in TRIED_NUMBERS]
     runs = {}
     for number, option in enumerate(options):
         texts = with_words(sample, world.words(setting, *option))
@@ -358,7 +358,7 @@ def context_by_lambdamart(
 ) -> pd.DataFrame:
     """The same by a LambdaMART that learns in the world; of training queries each by one that saw none of its
     persona's."""
-    task = RankingTask.of_world(frames, vectors, max(TRIED_CUTOFFS), seed, FOLDS, threads)
+    task = RankingTask.of_world(frames, vectors, max(TRIED_CUTOFFS), seed, CONTEXT_FOLDS, threads)
     _, scores = task.fit()
     ranked = pd.concat([task.rank(scores, task.training), task.rank(scores)], ignore_index=True)
     return ranked[ranked["rank"] <= DEPTH]

@@ -48,7 +48,7 @@ SOURCE = "https://github.com/olly-styles/WorkBench"
 ANSWERS = "queries_and_answers"
 
 
-class App(NamedTuple):
+class StoredApp(NamedTuple):
     """`name` for readers; `file` and `key` of its items; `title` and `text`: the columns that say what an item is."""
 
     name: str
@@ -59,13 +59,13 @@ class App(NamedTuple):
 
 
 APPS = {
-    "email": App("Email", "emails.csv", "email_id", "subject",
-                 ["inbox/outbox", "sender/recipient", "subject", "sent_datetime", "body"]),
-    "calendar": App("Calendar", "calendar_events.csv", "event_id", "event_name",
-                    ["event_name", "participant_email", "event_start", "duration"]),
-    "project_management": App("Project Management", "project_tasks.csv", "task_id", "task_name",
-                              ["task_name", "assigned_to_email", "list_name", "due_date", "board"]),
-    "customer_relationship_manager": App(
+    "email": StoredApp("Email", "emails.csv", "email_id", "subject",
+                       ["inbox/outbox", "sender/recipient", "subject", "sent_datetime", "body"]),
+    "calendar": StoredApp("Calendar", "calendar_events.csv", "event_id", "event_name",
+                          ["event_name", "participant_email", "event_start", "duration"]),
+    "project_management": StoredApp("Project Management", "project_tasks.csv", "task_id", "task_name",
+                                    ["task_name", "assigned_to_email", "list_name", "due_date", "board"]),
+    "customer_relationship_manager": StoredApp(
         "Customer Relationship Manager", "customer_relationship_manager_data.csv", "customer_id", "customer_name",
         ["customer_name", "assigned_to_email", "customer_email", "customer_phone", "last_contact_date",
          "product_interest", "status", "follow_up_by", "notes"]),
@@ -153,7 +153,7 @@ def _read_rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
     return rows
 
 
-def _read_items(folder: Path, key: str, app: App) -> pd.DataFrame:
+def _read_items(folder: Path, key: str, app: StoredApp) -> pd.DataFrame:
     """Items of an app; an id is the app's and the file's, since two apps may have the same."""
     path = folder / app.file
     rows = _read_rows(path, [app.key, *app.text])
@@ -289,7 +289,7 @@ def _in_rows(scores: pd.DataFrame, bench: WorkBench) -> pd.DataFrame:
 
 NOW = "Thursday 2023-11-30 00:00, office"  # the day that the data's answers are given on; they say no place
 SHOWN_TOOLS, SHOWN_ITEMS = 10, 3
-SETTINGS = ("rag", "context_tuned_rag", "context_tuned_upper_bound")
+ASKED_SETTINGS = ("rag", "context_tuned_rag", "context_tuned_upper_bound")
 TEMPLATE = "template"  # writes without a model
 MOST_TOKENS = 96  # of a plan
 _ADDRESS = re.compile(r"\b([a-z]+)\.([a-z]+)@[\w.]+\w", re.IGNORECASE)
@@ -336,7 +336,7 @@ def context_lines(bench: WorkBench, request: str, items: Sequence[str]) -> list[
 def plan_prompts(
     bench: WorkBench, asked: pd.DataFrame, toolbox: Toolbox, tools: pd.DataFrame, context: pd.DataFrame
 ) -> pd.DataFrame:
-    """What the planner is asked in each of `SETTINGS`.
+    """What the planner is asked in each of `ASKED_SETTINGS`.
 
     Args:
         asked: rows of `bench.queries`.
@@ -359,7 +359,7 @@ def plan_prompts(
     for query in asked.itertuples():
         found = [*first["tools"][query.query], DEFAULT_API]
         gold = sorted({tool for tool, _ in query.calls}), list(relevant.get(query.query, []))
-        shown = dict(zip(SETTINGS, [(found, None), (found, first["items"][query.query]), gold], strict=True))
+        shown = dict(zip(ASKED_SETTINGS, [(found, None), (found, first["items"][query.query]), gold], strict=True))
         for setting, (names, items) in shown.items():
             lines = None if items is None else context_lines(bench, query.text, items)
             text = planner_prompt(query.text, NOW, [signatures[name] for name in names], lines)

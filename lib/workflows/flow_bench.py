@@ -428,7 +428,6 @@ def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.Da
 
 WRITERS = tuple(map(reader_part, HALVES))  # the in-context models, as the project has them
 INSTRUCT = "instruct"
-INSTRUCT_MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose flows come with the project
 MOST_TOKENS = 256  # of a flow; the longest right one has fewer
 # Who writes, which definitions are shown, and whether the grammar with the benchmark's catalogue holds the answer.
 CONDITIONS = (

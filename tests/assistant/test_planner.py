@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant.planner import (
-    METRICS,
+    MEASURES,
     NOTHING_FOUND,
     SETTINGS,
     SOURCES,
@@ -467,7 +467,7 @@ def judged_plans(rights, n=40):
 def test_values_are_over_topics_known_and_new():
     scores, over = per_query(judged_plans({"rag": 4, "upper_bound": 40}), 200, 0)
     table = values_by_topics(scores, over, {"need0", "need1"}).set_index(["setting", "topics", "metric"])
-    assert set(table.index.get_level_values("metric")) == set(METRICS)
+    assert set(table.index.get_level_values("metric")) == set(MEASURES)
     assert table.loc[("rag", "all", "ast_accuracy"), "value"] == pytest.approx(10)
     assert table.loc[("rag", "new", "ast_accuracy"), ["value", "n_topics", "n"]].tolist() == [25, 2, 8]
     assert table.loc[("rag", "known", "ast_accuracy"), ["n_topics", "n"]].tolist() == [8, 32]

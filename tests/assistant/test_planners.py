@@ -10,9 +10,9 @@ from lib.assistant import planners as module
 from lib.assistant.planner import SETTINGS, Desk, Material, with_other_plans
 from lib.assistant.planners import (
     EXAMPLES,
+    INSTRUCT_MODEL,
     LARGER_RATE,
     MAX_TOKENS,
-    MODEL,
     RULES,
     PlannerLesson,
     completed,
@@ -186,7 +186,7 @@ def test_only_kept_plans_are_taken_where_no_model_is_named(lesson, prompts, book
     untuned, some = untuned_planner(book, lesson, "", False), prompts.head(3)
     assert not untuned.asks
     assert untuned.has(some) == [False] * 3
-    keys = [key_of(local.weights_of(MODEL), said, MAX_TOKENS) for said in untuned.asked(some)]
+    keys = [key_of(local.weights_of(INSTRUCT_MODEL), said, MAX_TOKENS) for said in untuned.asked(some)]
     Answers.of(book, "instruct_plans").add(dict.fromkeys(keys, Answer("```\ndefault()\n```")))
     again = untuned_planner(book, lesson, "", False)
     assert again.has(prompts.head(4)) == [True] * 3 + [False]

@@ -9,7 +9,7 @@ import pytest
 from lib.assistant import search_training as module
 from lib.assistant.search_training import (
     COSINES,
-    DEPTH,
+    KEPT_DEPTH,
     RANKINGS,
     FoldTraining,
     chains_of_one_writer,
@@ -211,10 +211,10 @@ def test_no_encoder_met_the_topic_or_the_person_that_it_is_asked_about(lessons, 
 
 def test_what_is_kept_is_found_again_in_this_world_alone(small_world, tiny, lessons, made, tmp_path):
     assert kept_rankings(lessons, tmp_path) is kept_cosines(lessons, tmp_path) is None
-    rows = pd.DataFrame({"variant": "without_1", "query": "q", "item": [f"i{n}" for n in range(DEPTH + 2)]})
-    rows = rows.assign(rank=range(1, DEPTH + 3), score=0.5)
+    rows = pd.DataFrame({"variant": "without_1", "query": "q", "item": [f"i{n}" for n in range(KEPT_DEPTH + 2)]})
+    rows = rows.assign(rank=range(1, KEPT_DEPTH + 3), score=0.5)
     keep(lessons, rows, made[0], tmp_path)
-    pd.testing.assert_frame_equal(kept_rankings(lessons, tmp_path), rows.head(DEPTH))
+    pd.testing.assert_frame_equal(kept_rankings(lessons, tmp_path), rows.head(KEPT_DEPTH))
     again = kept_cosines(lessons, tmp_path)
     assert list(again) == list(made[0])
     for name, values in made[0].items():
