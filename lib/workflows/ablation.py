@@ -34,7 +34,7 @@ from lib.workbook.inputs import InputError
 from lib.workbook.parameters import Parameters, is_remote
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.few_shots import few_shot_definitions, usual_number
+from lib.workflows.few_shots import few_shot_definitions, shot_positions, usual_number
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.in_context import OTHER, reader_part
 from lib.workflows.language import FlowError, called_apis, parse
@@ -261,11 +261,8 @@ def few_shots_of(few_shots: pd.DataFrame, flows: pd.DataFrame, rows: pd.DataFram
     kept, most = few_shots["rank"].max(), rows["shots"].max()
     if kept < min(most, (flows["split"] == "training").sum()):
         raise ValueError(f"notebook 08 kept {kept} few-shots a request, a row needs {most}: set its `shots`")
-    row = {pair: i for i, pair in enumerate(flows["pair"])}
-    return {
-        str(name): part["shot"].map(row).groupby(part["pair"], sort=False).agg(list)
-        for name, part in few_shots.groupby("selector")
-    }
+    pairs = flows["pair"].tolist()
+    return {str(name): shot_positions(part, pairs, kept) for name, part in few_shots.groupby("selector")}
 
 
 def asked_of_new_apis(

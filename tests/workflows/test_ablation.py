@@ -492,15 +492,6 @@ def test_flows_that_are_copied():
 # ---------------------------------------------------------------- score and compare
 
 
-def test_scores_stand_beside_the_answers(catalogue):
-    flow = 'shared_gmail.SendEmailV2({"emailMessage/To": "a@b.example"});'
-    answers = pd.DataFrame({"unit": ["q", "r", "q"], "text": [flow, "(", "made.Up();"]}, index=[5, 3, 8])
-    found = score(answers, pd.DataFrame({"dsl": flow}, index=["q", "r"]), catalogue)
-    assert found["similarity"].tolist() == [1, 0, 0]
-    assert found["parsed"].tolist() == [True, False, True]
-    assert found["made_up_names"].map(len).tolist() == [0, 0, 1]
-
-
 def outcome(condition, unit, similarity, parsed=True, test_set="test"):
     flow = {"similarity": similarity, "parsed": parsed, "valid": parsed, "made_up_names": (), "made_up_parameters": ()}
     return {"condition": condition, "test_set": test_set, "unit": unit, "executed": similarity == 1} | flow
