@@ -283,7 +283,7 @@ def ctrl_c():
 @pytest.mark.parametrize("number", range(1, 7))
 def test_ctrl_c_at_any_call_keeps_what_is_under_way(endpoint, make, ctrl_c, number):
     endpoint.on_request = lambda seen: ctrl_c() if seen == number else None
-    endpoint.delay = 0.03
+    endpoint.delay = 0.3
     model = make(concurrency=2)
     with pytest.raises(KeyboardInterrupt):
         model.generate(PROMPTS)
