@@ -11,10 +11,12 @@ import socket
 import ssl
 import time
 import traceback
+from email.utils import formatdate
 
 import pytest
 
 from lib.generation import remote
+from lib.generation.answers import key_of
 from lib.generation.load import load_language_model
 from lib.generation.local import Cost, Usage
 from lib.generation.models import ModelError
@@ -153,6 +155,15 @@ def test_bad_arguments(endpoint, make, arguments, kind, said):
     assert not endpoint.requests
 
 
+def test_keys_of_kept_answers(endpoint, make):
+    """Answers of earlier runs are found under them."""
+    settings = {"max_new_tokens": 9, "stop": ["\n"], "chat": True, "temperature": 0.5, "seed": 3}
+    model = make()
+    model.generate(["Hello"], **settings)
+    (answer,) = model.cache.get([key_of(f"{model.endpoint} tiny", "Hello", **settings)])
+    assert answer.text == "olleH"
+
+
 # ---------------------------------------------------------------- faults
 
 
@@ -170,6 +181,17 @@ def test_a_passing_fault_is_survived_and_every_prompt_paid_for_once(endpoint, ma
     assert model.counters.calls - model.counters.retries == 12
     assert model.counters.retries >= 6
     assert left(PROMPTS) == left(PROMPTS, chat=True) == (0, 0)
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_honoured(endpoint, make, form):
+    asked = time.time() + 0.3 if form == "seconds" else int(time.time()) + 2
+    header = "0.3" if form == "seconds" else formatdate(asked, usegmt=True)
+    endpoint.faults = {"a": [("429", header)]}
+    assert make().generate(["a", "b"]) == ["a", "b"]
+    _, second = endpoint.asked("a")
+    assert asked <= second["time"] < asked + 2
+    assert paid_once(endpoint, ["a", "b"])
 
 
 @pytest.mark.parametrize("status", ["401", "403", "404"])
