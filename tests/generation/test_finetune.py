@@ -102,6 +102,20 @@ def assert_same_curve(curve, expected):
     assert losses_of(curve) == losses_of(expected)
 
 
+def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
+    training = Training(rank=2, epochs=1)
+    record = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
+    steps.clear()
+    assert finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE) == record
+    assert not steps
+    weights = tmp_path / "a" / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
+    assert len(steps) == 8
+    finetune_language_model(tiny, PROMPTS[::-1], TARGETS[::-1], tmp_path / "a", training, **HERE)
+    assert len(steps) == 16
+
+
 # ---------------------------------------------------------------- checkpoints
 
 
@@ -131,6 +145,11 @@ def test_a_corrupt_checkpoint_falls_back_to_the_previous_one(tiny, trained, kill
     damage(checkpoints(killed)[-1])
     assert_same_curve(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
     assert len(steps) == 10
+
+
+def test_a_checkpoint_of_another_run_is_not_used(tiny, killed, steps):
+    finetune_language_model(tiny, PROMPTS, TARGETS, killed, Training(rank=8, learning_rate=2e-2, epochs=1), **HERE)
+    assert len(steps) == 8
 
 
 # ---------------------------------------------------------------- loss and batches

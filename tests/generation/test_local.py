@@ -173,6 +173,19 @@ def test_answers_from_the_cache_do_not_load_the_model(tiny, tmp_path, monkeypatc
     assert (again.usage.tokens_in, again.usage.tokens_out) == (first.usage.tokens_in, first.usage.tokens_out)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_new_tokens": 5}, {"stop": ["x"]}, {"temperature": 0.5, "seed": 2}, {"chat": True}],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_other_settings_have_other_entries(tiny, tmp_path, runs, settings):
+    model = load(tiny, cache=tmp_path)
+    model.generate(["music"], max_new_tokens=4)
+    model.generate(["music"], max_new_tokens=4, temperature=0.5)
+    model.generate(["music"], **{"max_new_tokens": 4} | settings)
+    assert len(runs) == 3
+
+
 def test_only_what_is_missing_is_computed(tiny, tmp_path, runs, reference):
     load(tiny, cache=tmp_path).generate(PROMPTS[:4], max_new_tokens=6)
     runs.clear()
