@@ -186,6 +186,7 @@ def test_all_kept_needs_no_model(there):
     assert kept.costs == [Cost(5, 2, 0.25), *[Cost(3, 2, 0.25)] * 2]
     assert kept.usage == Usage(2, 8, 4, 0.5, 2)
     assert (len(kept.used), kept.asked) == (2, set())
+    assert kept.has(["three"], 8, **DRAWN) == [False], "it was given under a grammar"
     assert (kept.generate([], 8), kept.usage) == ([], Usage())
 
 
