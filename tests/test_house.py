@@ -103,8 +103,8 @@ def lines(folder):
 
 def test_the_house_stays_small():
     """Ceilings, to be lowered and never raised: what does not fit takes something else's place."""
-    assert lines("lib") <= 28_000
-    assert len(MODULES) <= 105
+    assert lines("lib") <= 27_600
+    assert len(MODULES) <= 96
     assert lines("tests") <= 23_500
 
 
