@@ -28,10 +28,10 @@ from lib.generation.local import (
     load_tokenizer,
     tokenize,
 )
-from lib.workbook.artifacts import ROOT, sha256_of
+from lib.workbook.artifacts import ROOT
 from lib.workbook.machine import accelerator
 from lib.workbook.parts import NONE, Adapter, adapter_of, finished_record, save_adapter, shipped
-from lib.workbook.training import Checkpoints, take_steps, update
+from lib.workbook.training import Checkpoints, code_hashes, take_steps, update
 
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 PASS_TOKENS = 1_024  # that a CPU computes at once: what is kept for the backward pass takes a megabyte a token and more
@@ -112,7 +112,7 @@ def finetune_language_model(
         "dtype": dtype,
         "settings": {key: value for key, value in asdict(training).items() if key != "checkpoint_every"},
         "tokenised": hashlib.sha256(json.dumps(pairs).encode()).hexdigest(),
-        "code": [sha256_of(Path(__file__).with_name(name)) for name in ("finetune.py", "attention.py", "lora.py")],
+        "code": code_hashes(*(Path(__file__).with_name(name) for name in ("finetune.py", "attention.py", "lora.py"))),
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     record = finished_record(output, run)

@@ -33,7 +33,7 @@ from lib.retrieval.stores import cosine_of_pairs, rank_pairs, relevant_pairs_mas
 from lib.workbook.artifacts import ROOT, atomic_folder, sha256_of
 from lib.workbook.machine import accelerator, has_bfloat16
 from lib.workbook.parts import NONE, Adapter, adapter_of, finished_record, save_adapter, shipped
-from lib.workbook.training import Checkpoints, take_steps, update
+from lib.workbook.training import Checkpoints, code_hashes, take_steps, update
 
 RECORD = "finetuning.json"
 CURVE = ["step", "loss"]
@@ -210,7 +210,7 @@ def finetune_encoder(
         "rows": hashlib.sha256(rows.to_json(orient="split").encode()).hexdigest(),
         "settings": asdict(settings),
         "bfloat16": has_bfloat16(),
-        "code": sha256_of(Path(__file__)),
+        "code": code_hashes(__file__),
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     record = _finished(output, run)
@@ -337,7 +337,7 @@ def tune_encoder(
         "pairs": rows_hash(rows),
         "settings": {key: value for key, value in asdict(settings).items() if key != "checkpoint_every"},
         "bfloat16": has_bfloat16(),
-        "code": [sha256_of(Path(__file__))],
+        "code": code_hashes(__file__),
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     record = finished_record(output, run)

@@ -17,11 +17,17 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from lib.workbook.artifacts import ArtifactError, atomic_path, remove_leftovers
+from lib.workbook.artifacts import ArtifactError, atomic_path, remove_leftovers, sha256_of
 
 log = logging.getLogger(__name__)
 
 READ_EVERY = 50  # steps; a loss that is read makes the processor wait for a GPU
+
+
+def code_hashes(*files: str | Path) -> list[str]:
+    """SHA-256 of the files that decide what a training gives, this loop's among them: part of what a run is known by,
+    so that a run of other code is not taken for one of this code."""
+    return [sha256_of(Path(file)) for file in (*files, __file__)]
 
 
 def take_steps(

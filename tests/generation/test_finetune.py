@@ -21,7 +21,7 @@ from lib.generation.finetune import (
 )
 from lib.generation.local import LocalModel, load_tokenizer
 from lib.workbook.parts import FOLDER, ship
-from lib.workbook.training import Checkpoints
+from lib.workbook.training import Checkpoints, code_hashes
 
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
 PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS]
@@ -105,6 +105,7 @@ def assert_same_curve(curve, expected):
 def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
     training = Training(rank=2, epochs=1)
     record = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
+    assert code_hashes() == record["code"][-1:]
     steps.clear()
     assert finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE) == record
     assert not steps

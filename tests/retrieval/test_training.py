@@ -34,7 +34,7 @@ from lib.retrieval.training import (
 from lib.workbook.artifacts import ArtifactError
 from lib.workbook.machine import has_bfloat16
 from lib.workbook.parts import FOLDER, RECORD, WEIGHTS, ship
-from lib.workbook.training import Checkpoints
+from lib.workbook.training import Checkpoints, code_hashes
 from tests.retrieval.conftest import WORDS
 
 
@@ -173,6 +173,7 @@ def test_a_finished_run_is_not_repeated_but_a_damaged_one_is(tiny, rows, tmp_pat
     same, again = finetune_encoder(tiny, rows, output, WHOLE)
     assert len(calls) == 1
     assert first == again
+    assert code_hashes() == first["code"][-1:]
     assert (encode(encoder, WORDS) == encode(same, WORDS)).all()
     weights = next(output.rglob("*.safetensors"))
     good = weights.read_bytes()
