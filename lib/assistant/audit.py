@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.metrics import cohen_kappa_score
 
 from lib.assistant.needs import KINDS, is_said
-from lib.assistant.queries import normal_text
+from lib.assistant.queries import normal_text, qrels_of
 from lib.assistant.signals import opens_before
 from lib.retrieval.bm25 import content_terms
 from lib.retrieval.stores import candidate_pairs, relevant_pairs_mask
@@ -133,8 +133,7 @@ def shortcuts(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         ("API is the topic's commonest", (commonest == first).mean(), first.value_counts(normalize=True).iloc[0])
     ]
     pairs = candidate_pairs(queries, items, on="persona")
-    qrels = gold[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
-    right = relevant_pairs_mask(pairs, qrels)
+    right = relevant_pairs_mask(pairs, qrels_of(gold))
     of_query, of_item = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
     asked, kept = ([frozenset(content_terms(text)) for text in frame["text"]] for frame in (queries, items))
     same_word = np.array(

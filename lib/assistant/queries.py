@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field, NaiveDatetime
 
 from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, fill_template, slots_of
@@ -96,6 +97,11 @@ def families_of(needs: Sequence[AnyNeed]) -> list[Family]:
         for kind, texts in need.voiced.items()
         for number, text in enumerate(texts)
     ]
+
+
+def qrels_of(gold: pd.DataFrame) -> pd.DataFrame:
+    """Columns query, item: one row a relevant item, from labels with columns query, relevant (lists of items)."""
+    return gold[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
 
 
 def held_out_needs(names: Iterable[str], seed: int) -> set[str]:

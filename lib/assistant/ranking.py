@@ -16,7 +16,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 
-from lib.assistant.queries import folds_of_needs, held_out_needs
+from lib.assistant.queries import folds_of_needs, held_out_needs, qrels_of
 from lib.assistant.signals import CATEGORICAL, feature_groups, signals
 from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.lambdamart import LambdaMART, out_of_fold, train
@@ -95,7 +95,7 @@ class RankingTask:
     @cached_property
     def qrels(self) -> pd.DataFrame:
         """Columns query, item: one row a relevant pair."""
-        return self.gold[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
+        return qrels_of(self.gold)
 
     @cached_property
     def relevant(self) -> np.ndarray:

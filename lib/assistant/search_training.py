@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.chains import augment
-from lib.assistant.queries import folds_of_needs, held_out_needs
+from lib.assistant.queries import folds_of_needs, held_out_needs, qrels_of
 from lib.generation.models import locate
 from lib.retrieval.dense import encode, load_encoder, search
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, folds_of, nested_sample
@@ -155,7 +155,7 @@ class FoldTraining:
         training = (queries["split"] == "training").to_numpy()
         learned = about[training].reset_index(drop=True)
         items, labels = frames["items"][["item", "persona", "text"]], gold[gold["query"].isin(learned["query"])]
-        qrels = labels[["query", "relevant"]].explode("relevant").dropna().rename(columns={"relevant": "item"})
+        qrels = qrels_of(labels).dropna()
         pairs = candidate_pairs(learned, items, on="persona")
         cosines = cosine_of_pairs(pairs, vectors["queries"][training], vectors["items"])
         negatives = hardest_negatives(pairs, cosines, qrels, hardest)

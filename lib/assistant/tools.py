@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.chains import augment, equal_shares, other_rows
+from lib.assistant.queries import qrels_of
 from lib.assistant.ranking import RankingTask
 from lib.assistant.schemas import APP_NAMES, WorldKnobs
 from lib.assistant.tool_ranker import NO_FOLD, PlanLessons, RankerTask, Source, tool_pairs, tool_ranker_for
@@ -327,9 +328,8 @@ def recall_of_context(rankings: pd.DataFrame, gold: pd.DataFrame, cutoffs: Seque
         rankings: columns method, query, item, rank.
         gold: columns query, relevant: the queries averaged over.
     """
-    relevant = gold[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
     runs = dict(list(rankings.groupby("method")))
-    scores = per_query_scores(runs, relevant, gold["query"].tolist(), cutoffs)
+    scores = per_query_scores(runs, qrels_of(gold), gold["query"].tolist(), cutoffs)
     return scores.mean().unstack("metric")["recall"].unstack("k")
 
 
@@ -372,8 +372,7 @@ def context_controls(frames: Mapping[str, pd.DataFrame], run: pd.DataFrame, seed
     asked = asked.loc[asked["split"] == "evaluation", "query"].to_numpy()
     owner = pd.Series(asked, index=asked[other_rows(len(asked), seed)])
     others = run[run["query"].isin(owner.index)]
-    pairs = gold.loc[gold["split"] == "evaluation", ["query", "relevant"]].explode("relevant")
-    pairs = pairs.rename(columns={"relevant": "item"}).sort_values(["query", "item"], ignore_index=True)
+    pairs = qrels_of(gold[gold["split"] == "evaluation"]).sort_values(["query", "item"], ignore_index=True)
     return {
         OTHERS: others.assign(query=others["query"].map(owner)),
         ORACLE: pairs.assign(rank=pairs.groupby("query").cumcount() + 1),
