@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field
 
 from lib.assistant.plans import GoldAnswers
 from lib.assistant.toolbox import DEFAULT_API, definitions_in
-from lib.workbook.inputs import InputError, Text, describe_error, read_json_records
+from lib.workbook.inputs import InputError, Text, read_json_records, validated
 
 ANSWERS_FOLDER = "possible_answer"
 
@@ -77,8 +77,8 @@ def read_function_queries(path: str | Path) -> pd.DataFrame:
     queries: dict[str, FunctionQuery] = {}
     rows = []
     for where, record in read_json_records(path):
-        query = validated(FunctionQuery, record, path, where)
         record_at = f"{path}, {where}"
+        query = validated(FunctionQuery, record, record_at + _query_of(record))
         place = f"{record_at}, query {query.id}"
         if query.id in queries:
             raise InputError(f"{place}: appears twice")
@@ -104,7 +104,7 @@ def read_answers(path: Path, ids: pd.Series) -> dict[str, GoldAnswers]:
         raise InputError(f"{path}, query {ids.iloc[0]}: neither ground_truth nor answers, and there is no {beside}")
     answers: dict[str, GoldAnswers] = {}
     for where, record in read_json_records(beside):
-        answer = validated(PossibleAnswer, record, beside, where)
+        answer = validated(PossibleAnswer, record, f"{beside}, {where}{_query_of(record)}")
         if answer.id in answers:
             raise InputError(f"{beside}, {where}, query {answer.id}: appears twice")
         answers[answer.id] = answer.ground_truth
@@ -124,10 +124,6 @@ def function_names(query: FunctionQuery, place: str) -> list[str]:
     return names
 
 
-def validated(model: type[BaseModel], record: object, path: Path, where: str):
-    """The record as a model; InputError with file, record and field otherwise."""
-    try:
-        return model.model_validate(record)
-    except ValidationError as error:
-        name = f", query {record['id']}" if isinstance(record, dict) and "id" in record else ""
-        raise InputError(f"{path}, {where}{name}: {describe_error(error)}") from error
+def _query_of(record: object) -> str:
+    """The query that a record is of, for error messages, where it says so."""
+    return f", query {record['id']}" if isinstance(record, dict) and "id" in record else ""

@@ -16,12 +16,11 @@ from pydantic import (
     Field,
     NaiveDatetime,
     SerializerFunctionWrapHandler,
-    ValidationError,
     model_serializer,
     model_validator,
 )
 
-from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_records
+from lib.workbook.inputs import InputError, Strict, Text, read_records, validated
 
 App = Literal["mail", "calendar", "google", "music", "reminders", "notes", "phone_call"]
 APPS: tuple[App, ...] = ("mail", "calendar", "google", "music", "reminders", "notes", "phone_call")
@@ -247,10 +246,7 @@ def read_personas(path: str | Path) -> list[Persona]:
     owner: dict[str, str] = {}
     for number, record in read_records(path):
         name = record.get("id", "without id")
-        try:
-            persona = Persona.model_validate(record)
-        except ValidationError as error:
-            raise InputError(f"{path}, line {number}, persona {name}: {describe_error(error)}") from error
+        persona = validated(Persona, record, f"{path}, line {number}, persona {name}")
         if persona.id in personas:
             raise InputError(f"{path}, line {number}: persona {persona.id} appears twice")
         for app in APPS:

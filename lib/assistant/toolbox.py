@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from lib.assistant.schemas import App
-from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_json_records, read_yaml
+from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_json_records, read_yaml, validated
 
 log = logging.getLogger(__name__)
 
@@ -299,10 +299,7 @@ class Toolbox:
         apis = []
         for number, record in enumerate(records, start=1):
             name = record.get("api", "without name") if isinstance(record, dict) else "no mapping"
-            try:
-                apis.append(OwnAPI.model_validate(record))
-            except ValidationError as error:
-                raise InputError(f"{path}, record {number} ({name}): {describe_error(error)}") from error
+            apis.append(validated(OwnAPI, record, f"{path}, record {number} ({name})"))
         try:
             return cls(apis)
         except InputError as error:

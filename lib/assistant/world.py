@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from lib.assistant.needs import GROUPS, AnyNeed, Group, Kind, check_calls, parse_call, read_needs
 from lib.assistant.personas import (
@@ -60,9 +60,9 @@ from lib.assistant.queries import (
 )
 from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, WorldKnobs, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
-from lib.workbook.inputs import InputError, describe_error, read_records
+from lib.workbook.inputs import InputError, read_records, validated
 
-Record = TypeVar("Record", bound=BaseModel)
+Line = TypeVar("Line", bound=BaseModel)
 SIDES = ("training", "evaluation")
 FILES = ("personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml")
 # A query about the present day is voiced while some of it is left, and its need's events are so far ahead.
@@ -425,7 +425,7 @@ def check_trainable(queries: pd.DataFrame, gold: pd.DataFrame, folds: int) -> No
 # ---------------------------------------------------------------- your own files
 
 
-def read_lines(path: Path, model: type[Record], extra: tuple[str, ...] = ()) -> list[tuple[Record, dict]]:
+def read_lines(path: Path, model: type[Line], extra: tuple[str, ...] = ()) -> list[tuple[Line, dict]]:
     """Records of a JSON-lines file, each validated; keys in `extra` are taken out first and returned beside it.
 
     Raises:
@@ -434,10 +434,7 @@ def read_lines(path: Path, model: type[Record], extra: tuple[str, ...] = ()) -> 
     records = []
     for number, record in read_records(path):
         beside = {key: record.pop(key) for key in extra if key in record}
-        try:
-            records.append((model.model_validate(record), beside))
-        except ValidationError as error:
-            raise InputError(f"{path}, line {number}: {describe_error(error)}") from error
+        records.append((validated(model, record, f"{path}, line {number}"), beside))
     return records
 
 

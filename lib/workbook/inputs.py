@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, Vali
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Content = TypeVar("Content")
+Record = TypeVar("Record", bound=BaseModel)
 
 MOST_BYTES = 256 * 2**20
 MOST_YAML_BYTES = 8 * 2**20
@@ -46,6 +47,21 @@ def describe_error(error: ValidationError) -> str:
     ]
     field = ".".join(where) or "record"
     return one_line(f"{field}: {first['msg']}" + (f" (and {len(rest)} more)" if rest else ""))
+
+
+def validated(model: type[Record], record: object, where: str) -> Record:
+    """A record as its model.
+
+    Args:
+        where: the file and the record, for the error message.
+
+    Raises:
+        InputError: a field is missing, unknown or wrong; names it and `where`.
+    """
+    try:
+        return model.model_validate(record)
+    except ValidationError as error:
+        raise InputError(f"{where}: {describe_error(error)}") from error
 
 
 def one_line(text: object, most: int = 500) -> str:

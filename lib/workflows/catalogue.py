@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, StringConstraints, field_validator, model_validator
 
-from lib.workbook.inputs import InputError, Strict, Text, describe_error, did_you_mean, parse_yaml, read_yaml
+from lib.workbook.inputs import InputError, Strict, Text, did_you_mean, parse_yaml, read_yaml, validated
 from lib.workflows.apis import API, APP, KINDS, SLOT, Connector, Field, Use, meant
 from lib.workflows.openapi import read_documents
 
@@ -235,10 +235,8 @@ def _read_connector(path: Path) -> tuple[Connector, list[API]]:
     record = read_yaml(path)
     if not isinstance(record, dict) or not isinstance(record.get("operations"), list) or not record["operations"]:
         raise InputError(f"{path}: expected a mapping with a list of operations")
-    try:
-        written = WrittenConnector.model_validate({key: value for key, value in record.items() if key != "operations"})
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe_error(error)}") from error
+    about = {key: value for key, value in record.items() if key != "operations"}
+    written = validated(WrittenConnector, about, str(path))
     raw: dict[str, dict] = {}
     apis = []
     for number, operation in enumerate(record["operations"], start=1):
@@ -247,10 +245,7 @@ def _read_connector(path: Path) -> tuple[Connector, list[API]]:
             raise InputError(f"{where}: expected a mapping")
         where += f" ({operation.get('id', 'without id')})"
         operation = _with_sibling(operation, raw, where)
-        try:
-            read = WrittenOperation.model_validate(operation)
-        except ValidationError as error:
-            raise InputError(f"{where}: {describe_error(error)}") from error
+        read = validated(WrittenOperation, operation, where)
         if read.id in raw:
             raise InputError(f"{where}: this id is used twice")
         raw[read.id] = operation

@@ -32,11 +32,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from lib.workbook.inputs import InputError, Text, describe_error, one_line, read_json_records, read_yaml
+from lib.workbook.inputs import InputError, Text, one_line, read_json_records, read_yaml, validated
 from lib.workflows import language
 from lib.workflows.apis import API, Connector
 from lib.workflows.apis import Field as Parameter
@@ -151,11 +151,9 @@ def _read_apis(path: Path) -> Catalogue:
     catalogue = Catalogue({}, {})
     for place, record in read_json_records(path):
         where = f"{path}, {place}"
+        written = validated(_Api, record, where)
         try:
-            written = _Api.model_validate(record)
             name = api_name(written.id)
-        except ValidationError as error:
-            raise InputError(f"{where}: {describe_error(error)}") from error
         except ValueError as error:
             raise InputError(f"{where}: id: {error}") from error
         if name in catalogue:

@@ -14,11 +14,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from lib.retrieval.dense import encode
 from lib.retrieval.neighbours import nearest
-from lib.workbook.inputs import InputError, Strict, Text, describe_error, did_you_mean, read_records, read_yaml
+from lib.workbook.inputs import InputError, Strict, Text, did_you_mean, read_records, read_yaml, validated
 from lib.workflows.apis import KINDS
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Flow, FlowError, If, called_apis, calls, inside, parse, print_flow, validate
@@ -128,11 +128,9 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
 
 
 def _pair_of(record: dict, number: int, where: str) -> tuple[dict[str, Any], Flow]:
+    written = validated(WrittenPair, record, where)
     try:
-        written = WrittenPair.model_validate(record)
         flow = parse(written.dsl)
-    except ValidationError as error:
-        raise InputError(f"{where}: {describe_error(error)}") from error
     except FlowError as error:
         raise InputError(f"{where}: dsl: {error}") from error
     apis = called_apis(flow)
@@ -166,10 +164,7 @@ def read_reworded(path: str | Path) -> pd.DataFrame:
     read: dict[str, Reworded] = {}
     for number, record in enumerate(records, start=1):
         where = f"{path}, record {number}"
-        try:
-            reworded = Reworded.model_validate(record)
-        except ValidationError as error:
-            raise InputError(f"{where}: {describe_error(error)}") from error
+        reworded = validated(Reworded, record, where)
         if reworded.pair in read:
             raise InputError(f"{where}: pair: {reworded.pair!r} is there twice")
         read[reworded.pair] = reworded
