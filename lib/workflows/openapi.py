@@ -1,16 +1,14 @@
-"""APIs from Swagger 2 and OpenAPI 3 documents as they are found: in any encoding, slightly broken, in several files.
+"""APIs from Swagger 2 and OpenAPI 3 documents in JSON or YAML, each in one file or in several.
 
-What can be mended without guessing is mended, and what was mended in a file or left out of it is warned of, naming the
-file; a file that is of no use is skipped, with a warning and the reason.
+A file that is of no use is skipped, and what is odd in one is left out; a warning names the file and says what.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from lib.workbook.inputs import InputError, SafeLoader, compose_and_construct
+from lib.workbook.inputs import InputError, SafeLoader, compose_and_construct, one_line
 from lib.workflows.apis import API, Connector, Field, Use
 
 SUFFIXES = {".json", ".yaml", ".yml"}
@@ -27,26 +25,28 @@ FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 DYNAMIC = ("x-ms-dynamic-schema", "x-ms-dynamic-properties")
 CHOSEN = ("x-ms-dynamic-values", "x-ms-dynamic-list")  # a designer offers what there is, by name
 TEXTS = ("x-ms-summary", "description", "title")
-OWN = (*CHOSEN, "example", "examples")  # what a parameter may say beside its schema
 ALTERNATIVES = ("allOf", "oneOf", "anyOf")
-TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
+TYPES = ("string", "integer", "number", "boolean", "array", "object")
 USE: dict[str, Use] = {"important": "core", "advanced": "rare"}  # by `x-ms-visibility`
 DEEPEST_SCHEMA = 12
 MOST_FIELDS = 2000  # of one schema: definitions that refer to each other twice double with each level
-MOST_FAULTS = 100
 NO_NAME = re.compile(r"apidefinition|swagger|openapi|v?\d+(\.\d+)*", re.IGNORECASE)
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff\ufffe\uffff]")
-ODD_SPACE = re.compile(r"(?=[^ \t\r\n])[\s\ufeff\x00]")
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-# What was expected where a text is no JSON, by the decoder's messages.
-EXPECTED = {"Expecting value": "a value", "Expecting property": "a key in quotes", "Expecting ':'": "a colon",
-            "Expecting ','": "a comma", "Unterminated": "a string with a closing quote",
-            "Extra data": "the end"}  # fmt: skip
 
 
 class Unreadable(ValueError):
     """A document that cannot be used; the message is the reason."""
+
+
+class _Loader(SafeLoader):
+    """YAML with the scalars of JSON: dates are text, and so are yes, no, on and off."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":bool"))]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
 
 
 # ---------------------------------------------------------------- files
@@ -76,14 +76,11 @@ def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[AP
     parts: set[Path] = set()
     skipped: list[tuple[Path, str]] = []
     for file in files:
-        notes: list[str] = []
         try:
-            document = read_document(file, notes)
-            _check(document, notes)
-            name, wanted = _named(file, document)
-            connector_id = _unused(wanted, taken, notes)
-            reader = _Reader(document, file, notes)
-            apis = list(_apis(reader, connector_id, name))
+            reader = _Reader(file)
+            name, wanted = _named(file, reader.document)
+            connector_id = _unused(wanted, taken)
+            apis = list(reader.apis(connector_id, name))
             if not apis:
                 raise Unreadable("describes no operation")
         except (RecursionError, Unreadable) as error:
@@ -91,8 +88,8 @@ def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[AP
             continue
         taken.add(connector_id)
         parts |= set(reader.files)
-        if notes:
-            warnings.warn(f"{file}: {'; '.join(dict.fromkeys(notes))}", stacklevel=3)
+        if reader.notes:
+            warnings.warn(f"{file}: {'; '.join(dict.fromkeys(reader.notes))}", stacklevel=3)
         yield file, Connector(connector_id, name, (name,)), apis, ""
     for file, reason in skipped:
         if file.resolve() not in parts:
@@ -100,20 +97,31 @@ def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[AP
             yield file, None, [], reason
 
 
-def _check(document: dict, notes: list[str]) -> None:
-    """Raises Unreadable unless the mapping is a Swagger or OpenAPI document; puts paths where they belong."""
-    stray = [key for key in document if key.startswith("/")]
-    if stray and isinstance(document.get("paths"), dict):  # a brace too many ended `paths` early
-        notes.append(f"{len(stray)} paths beside 'paths' were taken as part of it")
-        document["paths"] |= {key: document.pop(key) for key in stray}
-    if not {"swagger", "openapi"} & set(document):
-        raise Unreadable("is neither a Swagger 2 nor an OpenAPI 3 document")
-    if webhooks := _mapping(document.get("webhooks")):
-        notes.append(f"{len(webhooks)} webhook{'' if len(webhooks) == 1 else 's'} left out: flows call paths alone")
-        if "paths" not in document:  # as OpenAPI 3.1 allows
-            raise Unreadable("has webhooks alone, which no flow calls")
-    if not isinstance(document.get("paths"), dict):
-        raise Unreadable("has no mapping 'paths'")
+def read_document(path: Path) -> dict:
+    """The mapping in a JSON or YAML file, its keys as text; raises Unreadable where there is none."""
+    try:
+        raw = path.read_bytes()
+        try:
+            text = raw.decode(json.detect_encoding(raw))
+        except UnicodeDecodeError:
+            text = raw.decode("cp1252", errors="replace")
+        if path.suffix.lower() == ".json":
+            document = json.loads(text.removeprefix("\ufeff"), strict=False, parse_constant=str)
+        else:
+            document = _with_text_keys(compose_and_construct(text, _Loader, check=lambda node: None))
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise Unreadable(f"is not {path.suffix[1:].upper()}: {one_line(error)}") from error
+    if not isinstance(document, dict):
+        raise Unreadable("is no mapping")
+    return document
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _with_text_keys(part) for key, part in value.items()}
+    return [_with_text_keys(part) for part in value] if isinstance(value, list) else value
 
 
 def _clean(value: Any) -> str:
@@ -142,242 +150,82 @@ def _named(file: Path, document: dict) -> tuple[str, str]:
     return title, f"shared_{slugs[0] or slugs[1] or 'connector'}"
 
 
-def _unused(name: str, taken: set[str], notes: list[str]) -> str:
+def _unused(name: str, taken: set[str]) -> str:
     """The name, with a number behind it where it is taken."""
     free, number = name, 1
     while free in taken:
         number += 1
         free = f"{name}_{number}"
-    if free != name:
-        notes.append(f"{name} is there twice, now {free}")
     return free
 
 
-# ---------------------------------------------------------------- text of a file
-
-
-def read_document(path: Path, notes: list[str]) -> dict:
-    """The mapping in a JSON or YAML file; mended faults go to `notes`, others raise Unreadable."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise Unreadable(f"cannot be read: {error.strerror}") from error
-    marks = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-    encoding = next((name for mark, name in marks if raw.startswith(mark)), "")
-    if encoding:
-        notes.append("begins with a byte order mark")
-    try:
-        text = raw.decode(encoding or "utf-8", errors="replace" if encoding else "strict").removeprefix("\ufeff")
-    except UnicodeDecodeError:
-        notes.append("is not UTF-8, read as cp1252")
-        text = raw.decode("cp1252", errors="replace")
-    try:
-        document = _json(text, notes) if path.suffix.lower() == ".json" else _yaml(text, notes)
-    except RecursionError as error:
-        raise Unreadable("nested too deeply") from error
-    if not isinstance(document, dict):
-        raise Unreadable("is no mapping")
-    return document
-
-
-def _merge(pairs: Iterable[tuple[Any, Any]], notes: list[str]) -> dict:
-    """A mapping from pairs; of equal keys the last counts, two mappings are joined."""
-    merged: dict[str, Any] = {}
-    for key, value in pairs:
-        key = str(key)
-        if key in merged:
-            notes.append(f"key {key!r} is there twice")
-            if isinstance(value, dict) and isinstance(merged[key], dict):
-                value = merged[key] | value
-        merged[key] = value
-    return merged
-
-
-def _json(text: str, notes: list[str]) -> Any:
-    """The content of a JSON text whose commas and brackets may be missing or too many; else of a YAML text."""
-    faults: list[Any] = []
-    mended, problem = text, f"more than {MOST_FAULTS} faults"
-    while len(faults) <= MOST_FAULTS:
-        twice: list[str] = []
-        try:
-            document = json.loads(
-                mended,
-                strict=False,
-                object_pairs_hook=functools.partial(_merge, notes=twice),
-                parse_int=lambda digits: int(digits) if len(digits) < 400 else float(digits),
-                parse_constant=str,
-            )
-        except json.JSONDecodeError as error:
-            mended, fault = _mend(mended, error)
-            if not fault:
-                expected = next((words for start, words in EXPECTED.items() if error.msg.startswith(start)), error.msg)
-                problem = f"line {error.lineno}: expected {expected}"
-                break
-            faults.append(f"{fault} in line {error.lineno}")
-            continue
-        if CONTROL.search(mended):
-            faults.append("holds raw control characters")
-        notes += dict.fromkeys(faults + twice)
-        return document
-    try:
-        document = _yaml(text, [])
-    except Unreadable:
-        document = None
-    if not isinstance(document, dict):
-        raise Unreadable(f"is not JSON: {problem}")
-    notes.append("is YAML")
-    return document
-
-
-def _mend(text: str, error: json.JSONDecodeError) -> tuple[str, str]:
-    """The text with the fault mended at which the decoder stopped, and what it was; '' where only guessing helps."""
-    at, message = error.pos, error.msg
-    before, here, after = text[:at].rstrip(), text[at : at + 1], text[at:]
-    if message.startswith("Invalid"):
-        place = text.rfind("\\", 0, at + 1)
-        return f"{text[:place]}\\{text[place:]}", "unknown escape"
-    if here and ODD_SPACE.match(here):
-        return ODD_SPACE.sub(" ", text), "odd white space"
-    if comment := COMMENT.match(text, at):
-        return text[:at] + text[comment.end() :], "a comment"
-    if message.startswith("Extra data"):
-        if here in "]}":
-            return text[:at] + text[at + 1 :], "a closing bracket too many"
-        too_early = before.endswith("}") and here in ',"'
-        return (before[:-1] + after, "a closing bracket too many") if too_early else (text, "")
-    inside = _opened(before)
-    closing = {"{": "}", "[": "]"}.get(inside, "")
-    if here == "," and not message.startswith("Expecting ':'"):
-        return text[:at] + text[at + 1 :], "a comma too many"
-    if before.endswith(",") and (here == "" or here in "]}"):
-        return f"{before[:-1]} {after}", "a comma too many"
-    if message.startswith("Expecting property") and here in ("{", "[") and before.endswith(","):
-        return f"{before[:-1]}}},{after}", "'}' is missing"
-    if message.startswith("Expecting ','"):
-        if inside == "[" and re.match(r"\}\s*\]", after):
-            return text[:at] + text[at + 1 :], "a closing bracket too many"
-        if here == "" or here in "]}" or (inside == "{" and here in "{["):
-            return f"{before}{closing}{after}", f"{closing!r} is missing"
-        if here == '"' or here in "{[" or here.isalnum() or here == "-":
-            return f"{before},{after}", "a comma is missing"
-    if here == "" and before.endswith(("{", "[")):
-        return before + closing, f"{closing!r} is missing"
-    return text, ""
-
-
-def _opened(text: str) -> str:
-    """The bracket around the end of a text; '' outside of all."""
-    opened: list[str] = []
-    for found in BRACKETS.finditer(text):
-        if found[0] in "[{":
-            opened.append(found[0])
-        elif found[0] in "]}" and opened:
-            opened.pop()
-    return opened[-1] if opened else ""
-
-
-def _yaml(text: str, notes: list[str]) -> Any:
-    if CONTROL.search(text):
-        notes.append("holds raw control characters")
-        text = CONTROL.sub(" ", text)
-    found: list[str] = []
-
-    class Loader(SafeLoader):
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-            self.flatten_mapping(node)
-            pairs = [(self.construct_scalar(key) if isinstance(key, yaml.ScalarNode) else repr(key.tag), value)
-                     for key, value in node.value]  # fmt: skip
-            return _merge([(key, self.construct_object(value, deep=True)) for key, value in pairs], found)
-
-    # As in JSON: dates are text, and so are yes, no, on and off.
-    dropped = {"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool"}
-    Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag not in dropped]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
-    try:
-        document = compose_and_construct(text, Loader, check=lambda node: None)
-    except ValueError as error:
-        raise Unreadable(f"is not YAML: {error}") from error
-    notes.extend(dict.fromkeys(found))
-    return document
-
-
-# ---------------------------------------------------------------- operations
-
-
-def _apis(reader: _Reader, connector: str, app: str) -> Iterator[API]:
-    taken: set[str] = set()
-    notes = reader.notes
-    for path, item in reader.document["paths"].items():
-        item = reader.resolve(item)
-        if not isinstance(item, dict):
-            notes.append(f"path {path} is no mapping and is left out")
-            continue
-        for method in (key for key in item if key.lower() in METHODS):
-            operation = reader.resolve(item[method])
-            if not isinstance(operation, dict):
-                notes.append(f"{method} {path} is no mapping and is left out")
-                continue
-            reader.operation = name = _unused(_identifier(operation, method, path, notes), taken, notes)
-            taken.add(name)
-            trigger = bool(operation.get("x-ms-trigger")) and operation.get("x-ms-trigger") != "none"
-            parameters = reader.parameters(item, operation)
-            dynamic = reader.dynamic
-            summary = _clean(operation.get("summary")) or _clean(operation.get("x-ms-summary"))
-            yield API(
-                connector=connector,
-                operation=name,
-                display_name=summary or _words(name),
-                app_name=app,
-                description=_clean(operation.get("description")) or summary,
-                trigger=trigger,
-                dynamic=dynamic,
-                internal=operation.get("x-ms-visibility") == "internal" or operation.get("deprecated") is True,
-                use=USE.get(str(operation.get("x-ms-visibility")), "common"),
-                parameters=tuple(parameters),
-                returns=tuple(reader.returns(item, operation, trigger)),
-            )
-
-
-def _words(name: str) -> str:
-    """An operation id as words: `ListTasks_V3` as `List Tasks V3`."""
-    return " ".join(re.findall(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+", name)) or name
-
-
-def _identifier(operation: dict, method: str, path: str, notes: list[str]) -> str:
-    """The operation's id; where it is missing or no identifier, one made from it or from method and path."""
+def _identifier(operation: dict, method: str, path: str) -> str:
+    """The operation's id as an identifier; where it has none, one made from method and path."""
     given = operation.get("operationId")
     name = given if isinstance(given, str) and re.search(r"[A-Za-z0-9]", given) else f"{method} {path}"
-    identifier = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-") if not re.fullmatch(r"[\w-]+", name, re.A) else name
-    if not re.match(r"[A-Za-z_]", identifier):
-        identifier = f"_{identifier}"
-    if identifier != given:
-        notes.append(f"operation id {given!r} of {method} {path}: now {identifier}")
-    return identifier
+    if not re.fullmatch(r"[\w-]+", name, re.ASCII):
+        name = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
 
 
-# ---------------------------------------------------------------- schemas
+# ---------------------------------------------------------------- one document
 
 
 class _Reader:
-    """Fields of the schemas of one document.
+    """The operations of a document and the fields of their schemas. Raises Unreadable where it is no such document.
 
     Attributes:
+        notes: what was changed and left out.
         files: those that it refers to, by place.
         operation: the one at hand.
         dynamic: whether a schema of its parameters depends on other parameters.
     """
 
-    def __init__(self, document: dict, file: Path, notes: list[str]):
-        self.document, self.file, self.notes = document, file.resolve(), notes
+    def __init__(self, file: Path):
+        self.file, self.document = file.resolve(), read_document(file)
+        if not {"swagger", "openapi"} & set(self.document):
+            raise Unreadable("is neither a Swagger 2 nor an OpenAPI 3 document")
+        if not isinstance(self.document.get("paths"), dict):
+            raise Unreadable("has no mapping 'paths'")
+        self.notes: list[str] = []
         self.files: dict[Path, Any] = {}
         self.operation, self.dynamic, self.visited = "", False, 0
-        self.anchors: dict[str, Any] | None = None
-        # By id of a node: the node, so that the id stays in use, and what it stands for.
-        self.joined: dict[int, tuple[dict, dict]] = {}
-        self.followed: dict[int, tuple[dict, Any]] = {}
+        # What nodes of the documents stand for, by id: the documents keep them, so an id is one node's.
+        self.followed: dict[int, Any] = {}
+        self.joined: dict[int, dict] = {}
+
+    def apis(self, connector: str, app: str) -> Iterator[API]:
+        taken: set[str] = set()
+        found = ((path, self.resolve(item)) for path, item in self.document["paths"].items())
+        for path, item in found:
+            for method in (key for key in _mapping(item) if key.lower() in METHODS):
+                operation = self.resolve(item[method])
+                if not isinstance(operation, dict):
+                    self.notes.append(f"{method} {path} is no mapping and is left out")
+                    continue
+                given = operation.get("operationId")
+                self.operation = name = _unused(_identifier(operation, method, path), taken)
+                if name != given:
+                    self.notes.append(f"operation id {given!r} of {method} {path}: now {name}")
+                taken.add(name)
+                trigger = bool(operation.get("x-ms-trigger")) and operation.get("x-ms-trigger") != "none"
+                parameters = self.parameters(item, operation)
+                dynamic = self.dynamic
+                summary = _clean(operation.get("summary")) or _clean(operation.get("x-ms-summary"))
+                words = re.findall(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+", name)
+                yield API(
+                    connector=connector,
+                    operation=name,
+                    display_name=summary or " ".join(words) or name,
+                    app_name=app,
+                    description=_clean(operation.get("description")) or summary,
+                    trigger=trigger,
+                    dynamic=dynamic,
+                    internal=operation.get("x-ms-visibility") == "internal" or operation.get("deprecated") is True,
+                    use=USE.get(str(operation.get("x-ms-visibility")), "common"),
+                    parameters=tuple(parameters),
+                    returns=tuple(self.returns(item, operation, trigger)),
+                )
 
     def resolve(self, node: Any) -> Any:
         """What a `$ref`, or a chain of them, stands for, with the texts beside it; {} with a note where it leads
@@ -385,47 +233,43 @@ class _Reader:
         if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
             return node
         if id(node) not in self.followed:
-            self.followed[id(node)] = (node, None)
+            self.followed[id(node)] = None  # what a circle finds
             target = self.resolve(self._target(node["$ref"]))
             if target is None:
                 self.notes.append(f"reference {node['$ref']} leads nowhere, or in a circle")
                 target = {}
-            if texts := {key: node[key] for key in TEXTS if isinstance(node.get(key), str)}:
-                target = target | texts if isinstance(target, dict) else target
-            self.followed[id(node)] = (node, target)
-        return self.followed[id(node)][1]
+            texts = {key: node[key] for key in TEXTS if isinstance(node.get(key), str)}
+            self.followed[id(node)] = target | texts if texts and isinstance(target, dict) else target
+        return self.followed[id(node)]
 
     def _target(self, reference: str) -> Any:
-        """What stands at the place that a reference names: a pointer or an anchor, in this file or one beside it."""
+        """What stands at the place that a reference names, in this file or in one in its folder or below; or None."""
         place, _, pointer = reference.partition("#")
         node = self._file(place) if place else self.document
-        if pointer and not pointer.startswith("/"):
-            if self.anchors is None:
-                self.anchors = {part["$anchor"]: part for part in _parts(self.document)
-                                if isinstance(part.get("$anchor"), str)}  # fmt: skip
-            return self.anchors.get(pointer)
         for part in pointer.split("/")[1:]:
             name = unquote(part).replace("~1", "/").replace("~0", "~")
             if isinstance(node, list):
                 node = node[int(name)] if name.isdecimal() and int(name) < len(node) else None
             else:
-                node = node.get(name) if isinstance(node, dict) else None
+                node = _mapping(node).get(name)
         return node
 
     def _file(self, place: str) -> Any:
-        """A file in the document's folder or below it; the references in it name files from there, too."""
+        """The content of another file; the references in it name their files from the document's folder, too."""
         folder = self.file.parent
         try:
             path = (folder / unquote(place)).resolve()
             if path == self.file:
                 return self.document
             if path not in self.files and path.is_relative_to(folder) and path.is_file():
-                self.files[path] = read_document(path, self.notes)
-                for part in _parts(self.files[path]):
-                    if isinstance(part.get("$ref"), str):
-                        file, _, pointer = part["$ref"].partition("#")
-                        beside = (path.parent / unquote(file)).resolve() if file else path
-                        part["$ref"] = f"{beside}#{pointer}"
+                self.files[path] = read_document(path)
+                waiting: list[Any] = [self.files[path]]
+                while waiting:
+                    node = waiting.pop()
+                    waiting += node.values() if isinstance(node, dict) else _list(node)
+                    if isinstance(node, dict) and isinstance(node.get("$ref"), str):
+                        file, _, pointer = node["$ref"].partition("#")
+                        node["$ref"] = f"{(path.parent / unquote(file)).resolve() if file else path}#{pointer}"
         except (Unreadable, OSError, ValueError):
             return None
         return self.files.get(path)
@@ -435,10 +279,10 @@ class _Reader:
         declared: dict[tuple[str, str], dict] = {}
         for raw in (*_list(item.get("parameters")), *_list(operation.get("parameters"))):
             parameter = _mapping(self.resolve(raw))
-            if not isinstance(parameter.get("name"), str) or not parameter["name"].strip():
+            if isinstance(parameter.get("name"), str) and parameter["name"].strip():
+                declared[parameter["name"], str(parameter.get("in"))] = parameter
+            else:
                 self.notes.append(f"{self.operation}: a parameter without name is left out")
-                continue
-            declared[parameter["name"], str(parameter.get("in"))] = parameter
         fields: list[Field] = []
         self.dynamic = False
         for (key, place), parameter in declared.items():
@@ -446,20 +290,16 @@ class _Reader:
             found = self.flatten(key, schema, required) if place == "body" else []
             if not found or [field.key for field in found] == [key]:
                 # What a parameter says of itself counts more than its schema.
-                own = {name: parameter[name] for name in TEXTS if isinstance(parameter.get(name), str)}
-                own |= {name: parameter[name] for name in OWN if name in parameter}
+                own = {name: parameter[name] for name in (*TEXTS, *CHOSEN, "example") if name in parameter}
                 schema = self._joined(schema) | own
                 found = [_leaf(key, schema, required, schema.get("x-ms-visibility") == "internal")]
             if parameter.get("x-ms-visibility") == "internal":
                 found = [replace(field, internal=True) for field in found]
             fields += found
             self.dynamic |= any(mark in one for one in (parameter, schema) for mark in DYNAMIC)
-        body = _mapping(self.resolve(operation.get("requestBody")))
-        if body:
+        if body := _mapping(self.resolve(operation.get("requestBody"))):
             media, schema = self._content(body)
-            found = self.flatten("" if media in FORMS else "body", schema, body.get("required") is True)
-            named = {field.key for field in fields}
-            fields += [replace(field, key=f"body/{field.key}") if field.key in named else field for field in found]
+            fields += self.flatten("" if media in FORMS else "body", schema, body.get("required") is True)
         return self._unique(fields)
 
     def returns(self, item: dict, operation: dict, trigger: bool) -> list[Field]:
@@ -502,31 +342,23 @@ class _Reader:
         return _mapping(self.resolve(holder["schema"])) if "schema" in holder else holder
 
     def _joined(self, schema: Any) -> dict:
-        """The schema with the parts of `allOf`, and with the properties or choices of all its alternatives."""
+        """The schema with the parts of `allOf`, and with the properties of all its alternatives."""
         schema = _mapping(self.resolve(schema))
         parts = [(word, part) for word in ALTERNATIVES for part in _list(schema.get(word))]
-        if not parts:
-            return schema
-        if id(schema) not in self.joined:
-            self.joined[id(schema)] = (schema, {})  # what a part of itself finds
-            self.joined[id(schema)] = (schema, self._join(schema, parts))
-        return self.joined[id(schema)][1]
-
-    def _join(self, schema: dict, parts: list[tuple[str, Any]]) -> dict:
+        if not parts or id(schema) in self.joined:
+            return self.joined.get(id(schema), schema)
+        self.joined[id(schema)] = {}  # what a part of itself finds
         joined = {key: value for key, value in schema.items() if key not in ALTERNATIVES}
         properties, required = dict(_mapping(schema.get("properties"))), _list(schema.get("required"))
-        read = [(word, self._joined(part)) for word, part in parts]
-        read = [(word, part) for word, part in read if part.get("type") != "null"]
-        values = [_values(part) if word != "allOf" else [] for word, part in read]
-        if len(values) > 1 and all(values):  # alternatives that are values are one choice
-            joined = {"type": read[0][1].get("type")} | joined
-            return joined | {"enum": [value for some in values for value in some]}
-        for word, part in read:
+        for word, part in [(word, self._joined(part)) for word, part in parts]:
+            if part.get("type") == "null":
+                continue
             properties = _mapping(part.get("properties")) | properties
             required = required + (_list(part.get("required")) if word == "allOf" else [])
             joined = {key: value for key, value in part.items() if key not in ("properties", "required")} | joined
-        required = list(dict.fromkeys(map(str, required)))
-        return joined | ({"properties": properties} if properties else {}) | {"required": required}
+        joined |= {"properties": properties} if properties else {}
+        self.joined[id(schema)] = joined | {"required": list(dict.fromkeys(map(str, required)))}
+        return self.joined[id(schema)]
 
     def flatten(self, root: str, schema: dict, required: bool, skipped: str = "readOnly") -> list[Field]:
         """Leaves of a schema as fields with keys `root/a/b`. `skipped` marks what is left out: of a request, what is
@@ -552,49 +384,21 @@ class _Reader:
         wanted = {str(name) for name in _list(node.get("required"))}
         for name, child in properties.items():
             if name.strip() and _mapping(self.resolve(child)).get(skipped) is not True:
-                path = f"{key}/{name}" if key else name
-                yield from self._leaves(
-                    path, child, required and name in wanted, internal, skipped, (*around, id(target))
-                )
-
-
-def _parts(document: Any) -> Iterator[dict]:
-    """All mappings in a document."""
-    waiting = [document]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            yield node
-        waiting += [
-            part for part in (node.values() if isinstance(node, dict) else node) if isinstance(part, dict | list)
-        ]
-
-
-def _values(schema: dict) -> list:
-    """The values that a schema allows, where it names them."""
-    values = _list(schema.get("enum")) or ([schema["const"]] if "const" in schema else [])
-    return [value for value in values if isinstance(value, str | int | float)]
+                path, needed = f"{key}/{name}" if key else name, required and name in wanted
+                yield from self._leaves(path, child, needed, internal, skipped, (*around, id(target)))
 
 
 def _leaf(key: str, schema: dict, required: bool, internal: bool) -> Field:
-    values = _values(schema)
+    values = [value for value in _list(schema.get("enum")) if isinstance(value, str | int | float)]
+    examples = values or [value for value in [schema.get("example")] if isinstance(value, str | int | float)]
     named = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
-    types = [name for name in named if isinstance(name, str) and name in TYPES]
-    types += [name for name, kind in TYPES.items() if "const" in schema and type(schema["const"]) is kind]
     fallback = "object" if "properties" in schema else "array" if "items" in schema else "string"
-    examples = schema.get("examples")
-    shown = (
-        [_mapping(example).get("value") for example in examples.values()]
-        if isinstance(examples, dict)
-        else _list(examples)
-    )
-    examples = values or [value for value in (schema.get("example"), *shown) if isinstance(value, str | int | float)]
     chosen = any(mark in schema for mark in CHOSEN)
     return Field(
         key=CONTROL.sub("", key),
         kind="choice" if len(values) > 1 else "container" if chosen else "any",
         examples=tuple(_clean(value) if isinstance(value, str) else value for value in examples),
-        type=types[0] if types else fallback,
+        type=next((name for name in named if name in TYPES), fallback),
         format=_clean(schema.get("format")),
         summary=_clean(schema.get("x-ms-summary")) or _clean(schema.get("title")),
         description=_clean(schema.get("description")),

@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
 from lib.workflows.catalogue import Catalogue, read_catalogue
-from lib.workflows.openapi import FORMS, Unreadable, read_document
+from lib.workflows.openapi import Unreadable, read_document
 
 SHARED = Path(__file__).parents[3] / "shared/connectors"
 REAL = sorted(SHARED.glob("*.json"))
-# Operations where a file's faults do not matter (the folder's own count), and where mending them gives some back.
+# Operations and triggers, by the folder's own count.
 REAL_COUNTS = {"AvePoint_Cloud_Governance": (42, 15), "Calendly": (8, 2), "DocuSign": (69, 4), "JIRA": (27, 4),
-               "monday": (53, 8), "Bronnoysundregistrene": (7, 0), "DocuMotor": (1, 0), "Hashify": (22, 0),
-               "GIPHY": (1, 0), "Icon_Horse": (1, 0), "StabilityAI": (9, 0), "ZohoSign": (18, 1),
-               "CognitiveServicesTextAnalytics": (9, 0), "ReversingLabs_A1000": (39, 0), "Yelp": (6, 0)}  # fmt: skip
+               "monday": (53, 8), "Bronnoysundregistrene": (7, 0), "Hashify": (22, 0), "Yelp": (6, 0)}  # fmt: skip
 
 
 def swagger(**more):
@@ -140,12 +138,14 @@ paths:
   /box:
     get:
       operationId: GetBox
-      parameters: [{name: on, in: query, schema: {type: boolean}}]
-      responses: {200: {description: 2024-01-01}}
+      parameters: [{name: on, in: query, schema: {enum: [no, 2024-01-01, true]}}]
+      responses: {200: {content: {application/json: {schema: {properties: {x: {}}}}}}}
 """
     catalogue, warned = read(tmp_path, text, "boxes.yml")
     assert warned == []
-    assert catalogue["shared_boxes.GetBox"].keys == {"on"}
+    (api,) = catalogue
+    assert [(field.key, field.examples) for field in api.parameters] == [("on", ("no", "2024-01-01", True))]
+    assert [field.key for field in api.returns] == ["x"]
 
 
 def test_parameters_by_reference_and_of_the_path(tmp_path):
@@ -225,14 +225,13 @@ def test_what_is_only_read_is_no_parameter(tmp_path):
     assert [field.key for field in api.returns] == ["id", "name"]
 
 
-# ---- what is mended, with a warning
+# ---- what is odd
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [("/api/status/get", "api_status_get"), ("Get Box", "Get_Box"), ("2Get", "_2Get"), (None, "get_box"),
-     ("  ", "get_box"), (7, "get_box"), ("øæ", "get_box"), ("Get.Box;x()", "Get_Box_x")],
-)  # fmt: skip
+    [("/api/status/get", "api_status_get"), ("2Get", "_2Get"), (None, "get_box"), ("øæ", "get_box")],
+)
 def test_ids_that_are_no_identifiers(tmp_path, given, expected):
     catalogue, warned = read(tmp_path, swagger(operationId=given))
     assert [api.operation for api in catalogue] == [expected]
@@ -244,49 +243,32 @@ def test_an_id_used_twice_gets_a_number(tmp_path):
     document["paths"] |= {"/b": document["paths"]["/box"], "/c": document["paths"]["/box"]}
     catalogue, warned = read(tmp_path, document)
     assert [api.operation for api in catalogue] == ["GetBox", "GetBox_2", "GetBox_3"]
-    assert "GetBox is there twice, now GetBox_2" in warned[0]
+    assert "operation id 'GetBox' of get /b: now GetBox_2" in warned[0]
 
 
 GOOD = json.dumps(swagger(parameters=[parameter("a"), parameter("b")]), indent=1)
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        (b"\xef\xbb\xbf" + GOOD.encode(), "byte order mark"),
-        (b"\xff\xfe" + GOOD.encode("utf-16-le"), "byte order mark"),
-        (GOOD.replace("Boxes", "Bøxes").encode("cp1252"), "cp1252"),
-        (GOOD.replace('"in": "query",', '"in": "query",,'), "a comma too many in line 16"),
-        (GOOD.replace("]", ",]"), "a comma too many"),
-        (GOOD.replace('"in": "query",', '"in": "query"'), "a comma is missing in line"),
-        (GOOD.replace("Fetches", "Fet\tch\x01es"), "control"),
-        (GOOD.replace("Fetches", "Fetches\\q"), "unknown escape in line"),
-        (GOOD.replace(" ", "\u2003"), "odd white space"),
-        (GOOD[: GOOD.rindex("}")], "'}' is missing"),
-        (GOOD.rstrip().rstrip("} \n"), "'}' is missing"),
-        (GOOD.replace("]", ""), "']' is missing"),
-        (GOOD.replace("}\n    ]", "\n    ]"), "'}' is missing"),
-        (GOOD.replace("},\n     {", "\n     {"), "'}' is missing"),
-        (GOOD.replace("]", "} ]"), "a closing bracket too many"),
-        (GOOD + "}", "a closing bracket too many"),
-        (GOOD.replace('"info"', '"swagger": "2.0", "info"'), "key 'swagger' is there twice"),
+        b"\xef\xbb\xbf" + GOOD.encode(),
+        b"\xff\xfe" + GOOD.encode("utf-16-le"),
+        GOOD.replace("Boxes", "Bøxes").encode("cp1252"),
+        GOOD.replace("Fetches", "Fet\tch\x01es"),
     ],
 )
-def test_faults_of_the_text_are_mended_with_a_warning(tmp_path, text, words):
+def test_encodings_and_control_characters(tmp_path, text):
     catalogue, warned = read(tmp_path, text)
+    assert warned == []
     (api,) = catalogue
     assert (api.operation, api.keys) == ("GetBox", {"a", "b"})
-    assert "boxes.json" in warned[0]
-    assert words in warned[0]
-    assert catalogue.skipped == []
+    assert api.app_name in ("Boxes", "Bøxes")
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d["paths"].update({"/x": 7}), "path /x is no mapping"),
-        (lambda d: d.update(webhooks={"onBox": {"post": {}}}), "1 webhook left out: flows call paths alone"),
-        (lambda d: d.update(webhooks={"onBox": {}, "onLid": {}}), "2 webhooks left out"),
         (lambda d: d["paths"]["/box"].update({"post": []}), "post /box is no mapping"),
         (lambda d: d["paths"]["/box"]["get"].update({"parameters": [{"in": "query"}]}), "parameter without name"),
         (lambda d: d["paths"]["/box"]["get"].update({"parameters": [{"$ref": "#/no"}]}), "#/no leads nowhere"),
@@ -312,26 +294,16 @@ def bodies(tmp_path, schema, **components):
     return {field.key: field for field in quiet(tmp_path, document).parameters}
 
 
-def test_references_lead_through_lists_and_to_anchors(tmp_path):
-    parts = {"allOf": [{}, {"$anchor": "soil", "properties": {"depth": {"type": "integer"}}}]}
-    for reference in ("#/components/schemas/Bed/allOf/1", "#soil"):
-        assert bodies(tmp_path, {"$ref": reference}, Bed=parts).keys() == {"body/depth"}
+def test_references_lead_through_lists_and_null_is_no_alternative(tmp_path):
+    parts = {"allOf": [{}, {"properties": {"depth": {"anyOf": [{"type": "null"}, {"type": "integer"}]}}}]}
+    fields = bodies(tmp_path, {"$ref": "#/components/schemas/Bed/allOf/1"}, Bed=parts)
+    assert {key: field.type for key, field in fields.items()} == {"body/depth": "integer"}
 
 
 def test_texts_beside_a_reference_count_more(tmp_path):
     both = {name: {"$ref": "#/components/schemas/Id", "description": name} for name in ("from", "to")}
     fields = bodies(tmp_path, {"properties": both}, Id={"type": "integer", "description": "An id"})
     assert [(field.type, field.description) for field in fields.values()] == [("integer", "from"), ("integer", "to")]
-
-
-def test_alternatives_that_are_values_are_a_choice_and_null_is_none(tmp_path):
-    fields = bodies(tmp_path, {"properties": {
-        "mode": {"oneOf": [{"const": "drip", "title": "Drip"}, {"enum": ["mist", "spray"]}]},
-        "depth": {"anyOf": [{"type": "null"}, {"type": "integer"}]},
-        "kind": {"const": 2}}})  # fmt: skip
-    mode, depth, kind = fields.values()
-    assert (mode.kind, mode.examples, mode.summary) == ("choice", ("drip", "mist", "spray"), "")
-    assert (depth.type, kind.type, kind.examples) == ("integer", "integer", (2,))
 
 
 def test_references_to_files_below_the_documents_folder(tmp_path):
@@ -353,11 +325,6 @@ def test_references_to_files_below_the_documents_folder(tmp_path):
     assert catalogue.skipped == [], "parts of a document are no documents"
 
 
-def test_a_field_of_a_form_with_the_name_of_a_parameter_is_told_apart(tmp_path):
-    form = {"content": {FORMS[0]: {"schema": {"properties": {"id": {}}}}}}
-    assert quiet(tmp_path, openapi(parameters=[parameter("id", "path")], requestBody=form)).keys == {"id", "body/id"}
-
-
 def test_the_first_success_that_has_content_tells_what_comes_back(tmp_path):
     responses = {"200": {}, "202": {"content": {"application/json": {"schema": {"properties": {"job": {}}}}}}}
     assert [field.key for field in quiet(tmp_path, openapi(responses=responses)).returns] == ["job"]
@@ -376,30 +343,21 @@ def beside_a_good_one(tmp_path, document, name="boxes.json"):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "no mapping"),
         ("[1]", "no mapping"),
-        ("hello", "line 1: expected a value"),
         ('{"a": 1}', "neither a Swagger 2 nor an OpenAPI 3"),
         ('{"swagger": "2.0"}', "no mapping 'paths'"),
         ('{"swagger": "2.0", "paths": {}}', "no operation"),
-        ('{"openapi": "3.1.0", "webhooks": {"onBox": {}}}', "has webhooks alone, which no flow calls"),
-        ('{"swagger": "2.0", @paths: {}}', "line 1: expected a key in quotes"),
-        ('{"swagger": "2.0",\n "paths', "line 2: expected a string with a closing quote"),
-        ('{"swagger" "2.0"}', "line 1: expected a colon"),
-        ("{" + ",," * 200, "more than 100 faults"),
+        ('{"swagger": "2.0",\n "paths": 1,}', "is not JSON: .*line 2"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"a":' * 5_000, "nested too deeply"),
-        ('{"a": ' + "9" * 5000 + ', "swagger": 2}', "no mapping 'paths'"),
+        ('{"a": ' + "9" * 5000 + ', "swagger": 2}', "is not JSON: Exceeds the limit"),
     ],
 )
 def test_a_file_that_is_of_no_use_is_skipped_and_counted(tmp_path, text, reason):
     catalogue, warned = beside_a_good_one(tmp_path, text)
-    if not text:
-        reason = "expected a value"
     ((file, why),) = catalogue.skipped
     assert [api.name for api in catalogue] == ["shared_good.GetBox"]
     assert file.endswith("boxes.json")
-    assert reason in why
+    assert re.search(reason, why)
     assert warned == [f"{file}: skipped: {why}"]
 
 
@@ -413,7 +371,7 @@ def test_aliases_that_expand_without_bound_are_refused(tmp_path):
     levels = (f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 12)}]\n" for i in range(1, 9))
     (tmp_path / "bomb.yaml").write_text("a0: &a0 {k: 1}\n" + "".join(levels))
     with pytest.raises(Unreadable, match=r"its aliases expand to \d+ values"):
-        read_document(tmp_path / "bomb.yaml", [])
+        read_document(tmp_path / "bomb.yaml")
 
 
 def test_a_folder_with_good_and_bad_files(tmp_path):
@@ -423,8 +381,7 @@ def test_a_folder_with_good_and_bad_files(tmp_path):
     (tmp_path / "One.YAML").write_text(GOOD)
     (tmp_path / "bad.json").write_text("{,}")
     (tmp_path / "notes.txt").write_text("not read")
-    catalogue, warned = load(tmp_path)
-    assert any("shared_one is there twice, now shared_one_2" in text for text in warned)
+    catalogue, _ = load(tmp_path)
     assert set(catalogue.connectors) == {"shared_one", "shared_one_2", "shared_two"}
     assert len(catalogue) == 3
     assert [Path(file).name for file, _ in catalogue.skipped] == ["bad.json"]
@@ -439,18 +396,9 @@ def test_nothing_to_read_is_an_error(tmp_path, name):
 def test_documents_without_an_api_are_an_error_that_names_folder_and_file(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "bad.json").write_text("{,}")
-    for read_it in (lambda: read_catalogue(tmp_path, "mine"), lambda: Catalogue.from_openapi(tmp_path / "mine")):
-        with pytest.warns(UserWarning, match="skipped"), pytest.raises(InputError) as error:
-            read_it()
-        assert re.match(r".*mine: no API could be read; .*bad\.json: ", str(error.value))
-
-
-def test_your_own_apis_or_ours(tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "boxes.json").write_text(json.dumps(swagger()))
-    assert len(read_catalogue(tmp_path, "mine")) == len(load(tmp_path / "mine")[0]) > 0
-    with pytest.raises(InputError, match="data/catalogue"):
-        read_catalogue(tmp_path)
+    with pytest.warns(UserWarning, match="skipped"), pytest.raises(InputError) as error:
+        read_catalogue(tmp_path, "mine")
+    assert re.match(r".*mine: no API could be read; .*bad\.json: ", str(error.value))
 
 
 values = st.recursive(
@@ -487,9 +435,9 @@ def test_no_text_however_broken_raises(tmp_path, noise, at, cut):
 @pytest.mark.skipif(not REAL, reason="the real connector files are not here")
 def test_real_files_load_with_plausible_counts():
     catalogue, _ = load(SHARED)
-    assert catalogue.skipped == []
-    assert len(catalogue.connectors) == len(REAL)
-    for file in REAL:
+    skipped = {Path(file) for file, reason in catalogue.skipped if reason.startswith("is not JSON: ")}
+    assert len(skipped) == len(catalogue.skipped) == 7
+    for file in set(REAL) - skipped:
         mine = [api for api in catalogue if api.connector == "shared_" + file.stem.replace("_", "").lower()]
         assert mine
         if file.stem in REAL_COUNTS:
