@@ -32,7 +32,6 @@ from lib.workbook.artifacts import (
     remove_leftovers,
     replace_folder,
     sha256_of,
-    temporary_prefix,
 )
 
 log = logging.getLogger(__name__)
@@ -144,7 +143,7 @@ def _fetch(model: Model, cache: Path) -> Path:
     with open(cache / f".{model.name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the model there
         remove_leftovers(cache)
-        with tempfile.TemporaryDirectory(dir=cache, prefix=temporary_prefix(target), suffix=".tmp") as scratch:
+        with tempfile.TemporaryDirectory(dir=cache, prefix=f".{target.name}.", suffix=".tmp") as scratch:
             flaw = find_flaw(target, model.weights, model.files)
             if flaw:
                 if target.exists():

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
-import platform
-import re
 import shutil
 import tempfile
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,74 +26,45 @@ from lib.workbook.parameters import Parameters, notebook_parameters
 ROOT = Path(__file__).resolve().parents[2]
 UMASK = os.umask(0)  # read once: it cannot be read without being set, and threads that write would set it at once
 os.umask(UMASK)
-LEFTOVER = re.compile(r"\.(?P<pid>\d+)@(?P<node>[A-Za-z0-9-]+)\.[^.]*\.tmp$")
-LEFTOVER_DAYS = 2
-RENDERED = re.compile(r"\d\d_")  # how the names of notebooks begin that the report renders
+LEFTOVER_HOURS = 24
 
 
 class ArtifactError(RuntimeError):
     """An artifact that is missing, damaged, or cannot be written; names the file and what to do."""
 
 
-def temporary_prefix(path: Path) -> str:
-    """How the temporary name of what is to become `path` begins; it names the process that writes it."""
-    return f".{path.name}.{os.getpid()}@{_node()}."
-
-
-def _node() -> str:
-    return re.sub("[^A-Za-z0-9-]", "-", platform.node()) or "here"
-
-
 def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files and folders below `folder` that a killed process left: those of processes of this
-    machine that are gone, and any that nothing has touched for `LEFTOVER_DAYS`."""
+    """Delete the temporary files and folders below `folder` that nothing has touched for `LEFTOVER_HOURS`: a killed
+    process left them."""
     for path in sorted(folder.rglob(".*.tmp"), reverse=True):
-        named = LEFTOVER.search(path.name)
-        try:
-            old = time.time() - path.stat().st_mtime > LEFTOVER_DAYS * 86400
-            if old or (named and named["node"] == _node() and not _alive(int(named["pid"]))):
+        with contextlib.suppress(OSError):  # somebody else's, or gone already
+            if time.time() - path.stat().st_mtime > LEFTOVER_HOURS * 3600:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        except OSError:
-            continue  # somebody else's, or gone already
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """A temporary path in the same folder that becomes `path` when the block ends without error.
 
-    The name is unique to the process, so that two writers cannot disturb each other, and nothing is left on failure.
+    Its name is its own, so that two writers cannot disturb each other, and nothing is left on failure.
 
     Raises:
         ArtifactError: the folder cannot be written or the disk is full.
     """
     path = Path(path)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=temporary_prefix(path), suffix=".tmp")
-        os.close(handle)
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be written: {error.strerror}") from error
-    temporary = Path(name)
-    try:
         yield temporary
-        os.chmod(temporary, 0o666 & ~UMASK)  # mkstemp makes files private
+        temporary.chmod(0o666 & ~UMASK)  # safetensors makes files private
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -111,7 +79,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=temporary_prefix(path), suffix=".tmp") as scratch:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp") as scratch:
             fresh = Path(scratch) / path.name
             fresh.mkdir()
             yield fresh
@@ -150,6 +118,7 @@ class Workbook:
         data: folder of the files that notebooks exchange, `data/generated/<profile>/`.
         report: folder of the report, `reports/<profile>/`.
         spending: where a model behind an endpoint keeps what this notebook spent on it.
+        inputs: {file that was read: its hash}, which the sidecars of what is written name.
     """
 
     def __init__(self, notebook: str, parameters: Parameters, root: str | Path = ROOT):
@@ -160,25 +129,6 @@ class Workbook:
         self.report = self.root / "reports" / parameters.profile
         self.spending = self.data / f"{notebook}.spending.json"
         self.inputs: dict[str, str] = {}
-        self._unnoted = bool(RENDERED.match(notebook))
-        if self.data.is_dir():  # what fails on its inputs leaves no folder behind
-            self._note_start()
-
-    def _note_start(self) -> None:
-        """Record that this notebook starts, and whether for the first time in this folder of artifacts.
-
-        Answers, adapters and encoders that a notebook made are in this folder: one that never started here finds none
-        of its own. One that was killed did start. Where the folder is not there yet, the first thing written brings
-        the record.
-        """
-        if not self._unnoted:
-            return
-        self._unnoted = False
-        record = self.data / f"{self.notebook}.start.json"
-        cold = not record.exists()
-        started = datetime.now(UTC).isoformat()
-        with atomic_path(record) as temporary:
-            temporary.write_text(json.dumps({"started": started, "cold": cold}) + "\n", encoding="utf-8")
 
     # ---- reading
 
@@ -213,16 +163,11 @@ class Workbook:
             needed: {notebook: files below `data` that it writes}.
 
         Raises:
-            ArtifactError: some are missing; names all of these and their notebooks, or the profiles that there are.
+            ArtifactError: some are missing; names all of these and their notebooks.
         """
-        profile = self.parameters.profile
-        lacking = {
-            notebook: [name for name in names if not (self.data / name).exists()] for notebook, names in needed.items()
-        }
+        lacking = {key: [name for name in names if not (self.data / name).exists()] for key, names in needed.items()}
         if missing := [f"{notebook} ({', '.join(names)})" for notebook, names in lacking.items() if names]:
-            profiles = sorted(path.stem for path in (self.root / "notebooks" / "profiles").glob("*.yaml"))
-            if profiles and profile not in profiles:
-                raise ArtifactError(f"there is no profile {profile} (there are: {', '.join(profiles)})")
+            profile = self.parameters.profile
             raise ArtifactError(
                 f"profile {profile} lacks what these notebooks write: {'; '.join(missing)}: "
                 f"run `make report PROFILE={profile}`"
@@ -230,9 +175,7 @@ class Workbook:
 
     def made_with(self, file: str) -> dict[str, Any]:
         """The parameters of the notebook that wrote an artifact, such as `cot.parquet`. Raises as `read` does."""
-        path = self.data / file
-        self._verify(path)
-        return json.loads(sidecar_of(path).read_text(encoding="utf-8"))["parameters"]
+        return self._verify(self.data / file)["parameters"]
 
     def require_same(self, file: str, *names: str) -> None:
         """Check that parameters of this notebook are those that an earlier one wrote an artifact with.
@@ -244,101 +187,78 @@ class Workbook:
         Raises:
             ArtifactError: one differs; names the notebook to run first. Or as `read`.
         """
-        ours, theirs = vars(self.parameters), self.made_with(file)
-        written_by = json.loads(sidecar_of(self.data / file).read_text(encoding="utf-8"))["notebook"]
+        ours, written = vars(self.parameters), self._verify(self.data / file)
         for name in names:
-            if ours[name] != theirs.get(name):
+            if ours[name] != written["parameters"].get(name):
                 raise ArtifactError(
-                    f"{name} is {ours[name]!r} here, but {file} was made with {theirs.get(name)!r}: "
-                    f"run notebook {written_by} with {name} = {ours[name]!r} first, and those after it"
+                    f"{name} is {ours[name]!r} here, but {file} was made with {written['parameters'].get(name)!r}: "
+                    f"run notebook {written['notebook']} with {name} = {ours[name]!r} first, and those after it"
                 )
 
     def parameters_of(self, file: str) -> Parameters:
         """The parameters of the notebook that wrote an artifact as they are declared now: what it has no longer is left
         out, what is new has its default. Raises as `read` does, or ProfileError where no such notebook is there."""
-        values = self.made_with(file)
-        return notebook_parameters(
-            json.loads(sidecar_of(self.data / file).read_text(encoding="utf-8"))["notebook"], values
-        )
+        written = self._verify(self.data / file)
+        return notebook_parameters(written["notebook"], written["parameters"])
 
-    def _verify(self, path: Path) -> None:
-        shown = path.relative_to(self.root) if path.is_relative_to(self.root) else path
-        again = f"run `make report PROFILE={self.parameters.profile}` again"
-        if not path.exists():
-            raise ArtifactError(f"{shown}: missing; an earlier notebook writes it: {again}")
+    def _verify(self, path: Path) -> dict[str, Any]:
+        """The sidecar of an artifact whose content is what was written."""
         try:
-            meta = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
-            expected = meta["sha256"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            written = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
+            whole = sha256_of(path) == written["sha256"]
+        except (OSError, ValueError, KeyError, TypeError):
+            whole = False
+        if not whole:
+            profile = self.parameters.profile
             raise ArtifactError(
-                f"{shown}: its sidecar {sidecar_of(path).name} is missing or damaged: {again}"
-            ) from error
-        if sha256_of(path) != expected:
-            raise ArtifactError(
-                f"{shown}: damaged (not the {meta.get('bytes')} bytes that {meta.get('notebook')} wrote): "
-                f"delete it and {again}"
+                f"{path.name} of profile {profile}, which an earlier notebook writes, is missing or damaged: "
+                f"delete what is there of it and run `make report PROFILE={profile}`"
             )
-        self.inputs[path.name] = expected
+        self.inputs[path.name] = written["sha256"]
+        return written
 
     # ---- writing (nothing is returned: a cell that ends with it shows no path of this machine)
 
     def write(self, name: str, frame: pd.DataFrame) -> None:
         """Write a table for later notebooks; deterministic bytes for the same frame."""
-        path = self.data / f"{name}.parquet"
-        with atomic_path(path) as temporary:
+        with self._artifact(f"{name}.parquet") as temporary:
             frame.to_parquet(temporary, index=False, compression="zstd")
-        self._annotate(path)
 
     def write_arrays(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         """Write NumPy arrays (embeddings) for later notebooks."""
         from safetensors.numpy import save
 
-        path = self.data / f"{name}.safetensors"
-        with atomic_path(path) as temporary:
+        with self._artifact(f"{name}.safetensors") as temporary:
             temporary.write_bytes(save({key: np.ascontiguousarray(value) for key, value in arrays.items()}))
-        self._annotate(path)
 
     def write_lines(self, name: str, records: list[str]) -> None:
         """Write JSON lines, one record (already JSON text) a line."""
-        path = self.data / f"{name}.jsonl"
-        with atomic_path(path) as temporary:
+        with self._artifact(f"{name}.jsonl") as temporary:
             temporary.write_text("".join(f"{record}\n" for record in records), encoding="utf-8")
-        self._annotate(path)
 
-    def _annotate(self, path: Path) -> None:
-        meta = {
+    @contextlib.contextmanager
+    def _artifact(self, file: str) -> Iterator[Path]:
+        """A temporary path that becomes an artifact with its sidecar."""
+        path = self.data / file
+        with atomic_path(path) as temporary:
+            yield temporary
+        written = {
             "notebook": self.notebook,
-            "bytes": path.stat().st_size,
             "sha256": sha256_of(path),
             "parameters": vars(self.parameters),
             "inputs": dict(sorted(self.inputs.items())),
         }
-        self._note_start()
         with atomic_path(sidecar_of(path)) as temporary:
-            temporary.write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write `tables/<name>.csv` of the report, six significant digits."""
-        self._write_csv(self.report / "tables" / f"{name}.csv", frame)
-
-    def _write_csv(self, path: Path, frame: pd.DataFrame) -> None:
-        with atomic_path(path) as temporary:
+        with atomic_path(self.report / "tables" / f"{name}.csv") as temporary:
             frame.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
 
     def write_picture(self, name: str, figure) -> Path:
-        """Write `figures/<name>.png` of the report.
-
-        An opaque picture has a palette of 256 colours, which charts do not exceed to the eye: a third of the bytes. One
-        without a background keeps its colours as they are: palettes with transparency are off by a tenth in places.
-        """
-        from PIL import Image
-
-        path, drawn = self.report / "figures" / f"{name}.png", io.BytesIO()
-        figure.savefig(drawn, format="png", metadata={"Software": None})
-        with Image.open(drawn) as opened, atomic_path(path) as temporary:
-            picture: Image.Image = opened
-            if opened.getchannel("A").getextrema()[0] == 255:
-                flat = opened.convert("RGB")
-                picture = flat.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-            picture.save(temporary, format="png", optimize=True)
+        """Write `figures/<name>.png` of the report; the same bytes for the same figure."""
+        path = self.report / "figures" / f"{name}.png"
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True})
         return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import itertools
 import os
@@ -21,19 +22,9 @@ from lib.workbook.machine import return_freed_memory
 from lib.workbook.markup import inline_html, readable, safe_markdown
 from lib.workbook.methods import label
 
-
-def table_style() -> str:
-    """The style sheet of `show_table`'s tables."""
-    return Path(__file__).with_name("table.css").read_text(encoding="utf-8")
-
-
 NO_MATHS = "tex2jax_ignore mathjax_ignore"  # classes in which JupyterLab sets no formulas: a price is none
 INK = "#6e6e6e"  # 5.1 to 1 on white, 3.4 to 1 on the dark theme of JupyterLab
-
-
-def _after_cell(_: object) -> None:
-    """What IPython calls when a cell has run."""
-    return_freed_memory()
+BATCH_RUNNERS = ("papermill", "nbconvert", "nbclient")  # execute a notebook without anybody watching
 
 
 def use_style() -> None:
@@ -42,9 +33,10 @@ def use_style() -> None:
     freed goes back to the system when it ends."""
     shell = get_ipython()
     if shell is not None:
-        shell.events.register("post_run_cell", _after_cell)
+        shell.events.register("post_run_cell", return_freed_memory)
         if show_progress():
-            display(HTML(f"<style>{table_style()}</style>"))
+            style = Path(__file__).with_name("table.css").read_text(encoding="utf-8")
+            display(HTML(f"<style>{style}</style>"))
     sns.set_theme(
         style="whitegrid",
         rc={
@@ -68,23 +60,15 @@ def use_style() -> None:
     )
 
 
-# Programs that execute a notebook without anybody watching.
-BATCH_RUNNERS = ("papermill", "nbconvert", "nbclient")
-
-
 def show_progress() -> bool:
     """Whether long work should show a progress bar: in a terminal and in JupyterLab, not in a batch run, whose executed
     notebook would keep it as a bar that is stuck."""
-    if "WORKBOOK_BATCH" in os.environ:
-        return False
     import psutil
 
-    try:
-        started_by = psutil.Process().parent()
-        command = started_by.cmdline() if started_by else []
-    except psutil.Error:
-        return True
-    return not any(runner in part for part in command for runner in BATCH_RUNNERS)
+    command: list[str] = []
+    with contextlib.suppress(psutil.Error, AttributeError):  # a parent that is gone, or somebody else's
+        command = psutil.Process().parent().cmdline()
+    return "WORKBOOK_BATCH" not in os.environ and not any(name in part for part in command for name in BATCH_RUNNERS)
 
 
 def say(text: str) -> None:
@@ -104,17 +88,12 @@ def show_figure(book: Workbook, name: str, figure: Figure, title: str, alt: str,
         alt: what somebody who cannot see the picture needs to know.
         table: the CSV in the report's `tables/` that it is drawn from, without its ending.
     """
-    set_title(figure, title)
+    width = int(figure.get_size_inches()[0] * 10.5)  # characters of a line
+    figure.suptitle(textwrap.fill(title, width), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure.tight_layout()
     path = book.write_picture(name, figure)
     plt.close(figure)
     display(Image(path.read_bytes()), metadata={"image/png": {"alt": f"{alt} Drawn from tables/{table}.csv."}})
-
-
-def set_title(figure: Figure, finding: str) -> None:
-    """Write a title above a figure and give the axes the room that is left."""
-    width = figure.get_size_inches()[0]
-    figure.suptitle(textwrap.fill(finding, int(width * 10.5)), x=0.01, ha="left", fontsize=12, fontweight="bold")
-    figure.tight_layout()
 
 
 def label_lines(axis, ends: dict[str, tuple[float, float, str]], gap: float) -> None:
@@ -128,16 +107,8 @@ def label_lines(axis, ends: dict[str, tuple[float, float, str]], gap: float) -> 
     for name, (x, y, color) in sorted(ends.items(), key=lambda end: end[1][1]):
         height = max(y, height + gap)
         points_up = (height - y) * axis.transData.get_matrix()[1, 1] * 72 / axis.figure.dpi
-        axis.annotate(
-            name,
-            (x, y),
-            (10, points_up),
-            textcoords="offset points",
-            color=color,
-            va="center",
-            fontsize=9,
-            annotation_clip=False,
-        )
+        how = {"textcoords": "offset points", "color": color, "va": "center", "fontsize": 9, "annotation_clip": False}
+        axis.annotate(name, (x, y), (10, points_up), **how)
 
 
 def legend_below(axis, columns: int) -> None:
@@ -206,53 +177,48 @@ def show_table(
         text_columns: columns of running text, aligned left.
         code_columns: columns of code, set as it is.
     """
-    winners = {}
+    marked = set()
     for column, which in (best or {}).items():
         first = frame[column].map(str).str.split(" ").str[0].str.replace("−", "-").str.replace(",", "")
-        numbers = pd.to_numeric(first, errors="coerce").dropna()
-        winners[column] = [] if numbers.empty else [numbers.idxmax() if which == "max" else numbers.idxmin()]
-    if any(winners.values()):
-        caption += " ★: best of its column."
-    body = []
-    for index, row in frame.iterrows():
-        cells = []
-        for column in frame.columns:
-            text = cell_text(row[column], decimals)
-            if index in winners.get(column, ()):
-                text = f"<b>{text}&nbsp;★</b>"
-            numeric = pd.api.types.is_numeric_dtype(frame[column])
-            kind = "text" if column in text_columns else ("number" if numeric else "label")
-            if column in code_columns:
-                kind, text = "code", f"<pre>{html.escape(readable(row[column]))}</pre>"
-            cells.append(f"<td class='{kind}'>{text}</td>")
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    display(
-        HTML(
-            f"<div class='table {NO_MATHS}' tabindex='0'><table class='dataframe workbook'>"
-            f"<caption>{inline_html(caption)}</caption><thead>{_heads(frame.columns)}</thead><tbody>{''.join(body)}</tbody></table></div>"
-        )
-    )
+        numbers = pd.to_numeric(first, errors="coerce").reset_index(drop=True).dropna()
+        if not numbers.empty:
+            marked.add((column, numbers.idxmax() if which == "max" else numbers.idxmin()))
+    columns = []
+    for column in frame.columns:
+        numeric = pd.api.types.is_numeric_dtype(frame[column])
+        kind = "text" if column in text_columns else "number" if numeric else "label"
+        if column in code_columns:
+            cells = [f"<td class='code'><pre>{html.escape(readable(code))}</pre></td>" for code in frame[column]]
+        else:
+            texts = [cell_text(value, decimals) for value in frame[column]]
+            texts = [f"<b>{text}&nbsp;★</b>" if (column, row) in marked else text for row, text in enumerate(texts)]
+            cells = [f"<td class='{kind}'>{text}</td>" for text in texts]
+        columns.append(cells)
+    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
+    caption = inline_html(caption + " ★: best of its column." * bool(marked))
+    table = f"<caption>{caption}</caption><thead>{_heads(frame.columns)}</thead><tbody>{body}</tbody>"
+    table = f"<table class='dataframe workbook'>{table}</table>"
+    display(HTML(f"<div class='table {NO_MATHS}' tabindex='0'>{table}</div>"))
 
 
 def _heads(columns: pd.Index) -> str:
     """The rows of a table's head: one, or above it one of groups where columns have two levels."""
-    names = [column[-1] for column in columns] if columns.nlevels > 1 else list(columns)
-    head = "".join(f"<th scope='col'>{html.escape(readable(name))}</th>" for name in names)
-    if columns.nlevels == 1:
-        return f"<tr>{head}</tr>"
-    sizes = itertools.groupby(column[0] for column in columns)
-    groups = "".join(
-        f"<th scope='colgroup' colspan='{len(list(members))}'>{html.escape(readable(name))}</th>"
-        for name, members in sizes
-    )
-    return f"<tr>{groups}</tr><tr>{head}</tr>"
+    *above, names = zip(*columns, strict=True) if columns.nlevels > 1 else [columns]
+    rows = [
+        "".join(
+            f"<th scope='colgroup' colspan='{len(list(members))}'>{html.escape(readable(name))}</th>"
+            for name, members in itertools.groupby(groups)
+        )
+        for groups in above
+    ]
+    rows.append("".join(f"<th scope='col'>{html.escape(readable(name))}</th>" for name in names))
+    return "".join(f"<tr>{row}</tr>" for row in rows)
 
 
 def cell_text(value: object, decimals: int) -> str:
+    """A value as HTML."""
     if isinstance(value, float):
         return number(value, decimals)
     if isinstance(value, int):
         return f"{value:,}"
-    if value is None or value is pd.NA:
-        return "–"
-    return html.escape(readable(value)).replace("\n", "<br>")
+    return "–" if value is None or value is pd.NA else html.escape(readable(value)).replace("\n", "<br>")

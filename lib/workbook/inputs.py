@@ -10,25 +10,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, overload
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-Content = TypeVar("Content")
 Record = TypeVar("Record", bound=BaseModel)
 
 MOST_BYTES = 256 * 2**20
 MOST_YAML_BYTES = 8 * 2**20
+MOST_YAML_VALUES = 2_000_000  # of a document, its aliases expanded
 DEEPEST = 100
-# How many nodes the aliases of a file may expand to, as a multiple of what it spells out.
-EXPANSION, FREE_NODES = 4, 10_000
 TAGS = {f"tag:yaml.org,2002:{name}" for name in "null bool int float timestamp str seq map merge".split()}
 SURROGATE = re.compile(r"[\ud800-\udfff]")
-# libyaml's parser where PyYAML has it: ten times as fast, the same documents.
-SafeLoader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+SafeLoader = yaml.CSafeLoader  # libyaml's parser: ten times as fast as PyYAML's own
 
 
 class InputError(ValueError):
@@ -72,8 +70,6 @@ def one_line(text: object, most: int = 500) -> str:
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
     """The end of an error message: the closest of the known names, if one is close."""
-    from difflib import get_close_matches
-
     close = get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
@@ -84,18 +80,14 @@ def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
     Raises:
         InputError: the file cannot be read, is larger than `most_bytes`, or is no UTF-8; names the file.
     """
-    path = Path(path)
     try:
-        size = path.stat().st_size
-        if size > most_bytes:
-            raise InputError(f"{path}: cannot be read: has {size:,} bytes, more than {most_bytes:,}")
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except ValueError as error:  # no UTF-8, or a NUL in the path
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: cannot be read: {one_line(error)}") from error
+        size = Path(path).stat().st_size
+        text = Path(path).read_text(encoding="utf-8-sig") if size <= most_bytes else ""
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', '') or one_line(error)}") from error
+    if size > most_bytes:
+        raise InputError(f"{path}: cannot be read: has {size:,} bytes, more than {most_bytes:,}")
+    return text
 
 
 # ---------------------------------------------------------------- JSON
@@ -110,12 +102,11 @@ def parse_json(text: str) -> Any:
     """
     try:
         content = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        (json.dumps(content, ensure_ascii=False) if "\\u" in text else text).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if "\\u" in text or SURROGATE.search(text):
-        place = find_surrogate(content)
-        if place is not None:
-            raise ValueError(f"{place or 'the text'}: holds half a surrogate pair, which is no character")
+    except UnicodeEncodeError:
+        raise ValueError("holds half a surrogate pair, which is no character") from None
     return content
 
 
@@ -130,21 +121,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
-
-
-def find_surrogate(content: Any) -> str | None:
-    """Where in some JSON content a text holds half a surrogate pair, such as `items.3.title`; None where none does."""
-    waiting: list[tuple[str, Any]] = [("", content)]
-    while waiting:
-        place, value = waiting.pop()
-        if isinstance(value, str) and SURROGATE.search(value):
-            return one_line(place, 80)
-        if isinstance(value, dict):
-            waiting += [(place, key) for key in value]
-            waiting += [(f"{place}.{key}".lstrip("."), part) for key, part in value.items()]
-        elif isinstance(value, list):
-            waiting += [(f"{place}.{number}".lstrip("."), part) for number, part in enumerate(value)]
-    return None
 
 
 def read_records(path: str | Path) -> Iterator[tuple[int, dict]]:
@@ -185,10 +161,6 @@ def read_json_records(path: str | Path) -> list[tuple[str, object]]:
 # ---------------------------------------------------------------- YAML
 
 
-@overload
-def read_yaml(path: str | Path) -> Any: ...
-@overload
-def read_yaml(path: str | Path, adapter: TypeAdapter[Content], strict: bool | None = None) -> Content: ...
 def read_yaml(path: str | Path, adapter: TypeAdapter | None = None, strict: bool | None = None) -> Any:
     """The content of a YAML file that people wrote, validated where an adapter is given.
 
@@ -200,16 +172,14 @@ def read_yaml(path: str | Path, adapter: TypeAdapter | None = None, strict: bool
         InputError: the file cannot be read, is no YAML (see this module), or is not what the adapter expects; names the
             file and the line or the field.
     """
+    text = read_text(path, MOST_YAML_BYTES)
     try:
-        content = parse_yaml(read_text(path, MOST_YAML_BYTES))
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    try:
+        content = parse_yaml(text)
         return content if adapter is None else adapter.validate_python(content, strict=strict)
     except ValidationError as error:
         raise InputError(f"{path}: {describe_error(error)}") from error
+    except ValueError as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 def parse_yaml(text: str) -> Any:
@@ -221,6 +191,18 @@ def parse_yaml(text: str) -> Any:
     return compose_and_construct(text, SafeLoader, _check_strictly)
 
 
+def _check_strictly(node: yaml.Node) -> None:
+    """Refuse unknown tags, and keys that stand twice or are no plain values."""
+    if node.tag not in TAGS:
+        raise ValueError(f"tag {node.tag} is not known here")
+    if isinstance(node, yaml.MappingNode):
+        names = [key.value if isinstance(key, yaml.ScalarNode) else None for key, _ in node.value]
+        if None in names:
+            raise ValueError("a key must be a plain value")
+        if len(set(names)) < len(names):
+            raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+
+
 def compose_and_construct(text: str, loader: type, check: Callable[[yaml.Node], None]) -> Any:
     """The content of a YAML text whose nodes were checked before anything was made of them.
 
@@ -229,99 +211,27 @@ def compose_and_construct(text: str, loader: type, check: Callable[[yaml.Node], 
         check: raises ValueError for a node that must not be.
 
     Raises:
-        ValueError: no YAML, aliases that expand without bound, or what `check` raises.
+        ValueError: no YAML, nested too deeply, aliases that expand without bound, or what `check` raises.
     """
     try:
         reader = loader(text)
-        try:
-            node = reader.get_single_node()
-            if node is None:
-                return None
-            check_expansion(node)
-            check(node)
-            return reader.construct_document(node)
-        finally:
-            reader.dispose()
+        node = reader.get_single_node()
+        waiting, count = [(node, 0)] if node else [], 0
+        while waiting:
+            part, depth = waiting.pop()
+            count += 1
+            try:
+                if depth > DEEPEST or count > MOST_YAML_VALUES:
+                    raise ValueError("nested too deeply" if depth > DEEPEST else "its aliases expand without bound")
+                check(part)
+            except ValueError as error:
+                raise ValueError(f"{error} (line {part.start_mark.line + 1})") from error
+            if isinstance(part, yaml.MappingNode):
+                waiting += [(one, depth + 1) for pair in part.value for one in pair]
+            elif isinstance(part, yaml.SequenceNode):
+                waiting += [(one, depth + 1) for one in part.value]
+        return reader.construct_document(node) if node else None
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except (yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(one_line(error)) from error
-
-
-def check_expansion(root: yaml.Node) -> None:
-    """Refuse nodes that contain themselves, are nested too deeply, or whose aliases expand without bound.
-
-    Raises:
-        ValueError: names the line.
-    """
-    sizes: dict[int, int] = {}
-    open_nodes: set[int] = set()
-    waiting: list[tuple[yaml.Node, bool]] = [(root, False)]
-    while waiting:
-        node, closing = waiting.pop()
-        if closing:
-            open_nodes.discard(id(node))
-            sizes[id(node)] = 1 + sum(sizes[id(part)] for part in _parts(node))
-            continue
-        if id(node) in sizes:
-            continue
-        if id(node) in open_nodes:
-            raise ValueError(f"an alias stands inside what it names (line {_line(node)})")
-        if len(open_nodes) > DEEPEST:
-            raise ValueError(f"nested too deeply (line {_line(node)})")
-        open_nodes.add(id(node))
-        waiting.append((node, True))
-        waiting += [(part, False) for part in _parts(node)]
-    if sizes[id(root)] > EXPANSION * len(sizes) + FREE_NODES:
-        raise ValueError(f"its aliases expand to {one_line(sizes[id(root)], 30)} values")
-
-
-def _parts(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return node.value if isinstance(node, yaml.SequenceNode) else []
-
-
-def _line(node: yaml.Node) -> int:
-    return node.start_mark.line + 1
-
-
-def _check_strictly(root: yaml.Node) -> None:
-    """Refuse unknown tags, keys that stand twice or are no plain values, and values that are not what their tag is."""
-    seen: set[int] = set()
-    waiting = [root]
-    constructor = yaml.constructor.SafeConstructor()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if node.tag not in TAGS:
-            raise ValueError(f"tag {one_line(node.tag, 80)} is not known here (line {_line(node)})")
-        if isinstance(node, yaml.MappingNode):
-            _check_keys(node)
-        elif isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:merge":
-            _check_scalar(node, constructor)
-        waiting += _parts(node)
-
-
-def _check_keys(node: yaml.MappingNode) -> None:
-    names: set[str] = set()
-    for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise ValueError(f"a key must be a plain value (line {_line(key)})")
-        if key.value in names:
-            raise ValueError(f"key {one_line(key.value, 80)!r} stands twice (line {_line(key)})")
-        names.add(key.value)
-
-
-def _check_scalar(node: yaml.ScalarNode, constructor: yaml.constructor.SafeConstructor) -> None:
-    if SURROGATE.search(node.value):
-        raise ValueError(f"a text holds half a surrogate pair, which is no character (line {_line(node)})")
-    if node.tag == "tag:yaml.org,2002:str":
-        return
-    try:
-        constructor.construct_object(node)
-    except Exception as error:
-        kind = node.tag.rpartition(":")[2]
-        raise ValueError(f"{one_line(node.value, 40)!r} is no {kind} (line {_line(node)})") from error

@@ -33,7 +33,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def return_freed_memory() -> None:
+def return_freed_memory(_: object = None) -> None:
     """Give pages that Python and PyTorch have freed back to the system; glibc's allocator keeps most of them.
 
     It takes milliseconds. Another C library, which does without, is left alone.

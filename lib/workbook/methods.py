@@ -39,12 +39,8 @@ METHODS = {
     "query_plus_semantic_context": Method("query + context by semantic search", "#3E8FD0", (4, 1, 0)),
     "query_plus_context": Method("query + retrieved context", "#C23B00", (5, 1, 0)),
     "oracle_context": Method("query + all relevant context", "#00785A", (3, 0, 180)),
-    "query_plus_context_text": Method("query + retrieved context, its content alone", "#E0925F", (3, 1, 0)),
     "query_plus_random_context": Method("query + random context", "#B79A6A", (3, 0, 90)),
     "query_plus_other_context": Method("query + another query's context", "#7F8C4A", (3, 0, 270)),
-    "right_app": Method("query + the right app's name", "#5B3A8C", (6, 1, 0)),
-    "random_app": Method("query + a random app's name", "#BDBDBD", "3"),
-    "context_only": Method("retrieved context without the query", "#A0622D", "4"),
     "frequency": Method("commonest tools, whatever the query", "#6F4E37", (4, 1, 45)),
     "classifier": Method("classifier of queries", "#B8860B", (5, 0, 0)),
     "lower_bound": Method("no retrieval (lower bound)", "#8A8D91", (4, 0, 0)),
@@ -61,16 +57,8 @@ METHODS = {
     "sfd_clauses": Method("SFD by clause", "#E3B23C", (5, 2, 45)),
     "fd_sfd": Method("FD + SFD", "#3F7F93", (6, 2, 0)),
     "finetuned_dsl": Method("fine-tuned model", "#00695C", (10, 1, 0)),
-    "written_free": Method("written freely", "#8E44AD", (9, 1, 0)),
-    "written_schema": Method("written under the schema", "#16809A", (9, 0, 0)),
     "rrf": Method("RRF of both"),
-    "frequency_unseen": Method("commonest tools, needs unseen"),
-    "classifier_unseen": Method("classifier of queries, needs unseen"),
-    "lambdamart_unseen": Method("LambdaMART, needs unseen"),
-    "semantic_terse": Method("semantic search, terse texts"),
-    "semantic_paper": Method("semantic search, texts as in the paper"),
     "context_tuned_rag_cot": Method("context-tuned RAG with CoT"),
-    "rag_cot": Method("RAG with CoT"),
     "pretrained_fd": Method("pretrained encoder + FD"),
     "tst_fd": Method("TST + FD"),
     "tst_sfd": Method("TST + SFD"),
@@ -83,15 +71,14 @@ METHODS = {
 }
 
 
-# A method that nobody has entered in `METHODS` yet is drawn like one of these, by its name.
+# A method without a style in `METHODS` is drawn like one of these, by its name.
 SPARE = (("#B03060", "H"), ("#556B2F", "P"), ("#8B4513", "X"), ("#483D8B", "d"))
 
 
 def method_of(name: str) -> Method:
-    """The entry of a method; one without an entry is called by its name and has a spare style."""
-    if name in METHODS:
-        return METHODS[name]
-    return Method(str(name).replace("_", " "), *SPARE[sum(str(name).encode()) % len(SPARE)])
+    """The entry of a method; what it lacks of a name and a style is made of the method's own name."""
+    known = METHODS.get(name, Method(str(name).replace("_", " ")))
+    return known if known.colour else Method(known.label, *SPARE[sum(str(name).encode()) % len(SPARE)])
 
 
 def label(name: str) -> str:
@@ -100,17 +87,10 @@ def label(name: str) -> str:
 
 
 def colour(name: str) -> str:
-    """A method's colour. Raises ValueError where its entry has none."""
-    return _styled(name).colour
+    """A method's colour."""
+    return method_of(name).colour
 
 
 def marker(name: str) -> str | tuple:
-    """A method's marker, as matplotlib takes it. Raises ValueError where its entry has none."""
-    return _styled(name).marker
-
-
-def _styled(name: str) -> Method:
-    method = method_of(name)
-    if not method.colour:
-        raise ValueError(f"{name!r} has no colour and no marker in METHODS")
-    return method
+    """A method's marker, as matplotlib takes it."""
+    return method_of(name).marker

@@ -14,13 +14,17 @@ from __future__ import annotations
 import ast
 import io
 import json
+import operator
 import re
 import tokenize
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from lib.workbook.inputs import InputError, did_you_mean, one_line, read_yaml
 
@@ -35,12 +39,8 @@ MOST = 1e15  # no number is larger: no NaN and no infinity is below it
 NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?"
 BOUNDS = re.compile(rf"(?:^|[,;] )(?:({NUMBER}) to ({NUMBER})|(at least|above|at most|below) ({NUMBER}))(?=$|[,;])")
 CHOICES = re.compile(r"(?:^|[,;] )one of: ([^;]+)")
-BEYOND = {  # whether a number is out of a bound
-    "at least": lambda value, bound: value < bound,
-    "above": lambda value, bound: value <= bound,
-    "at most": lambda value, bound: value > bound,
-    "below": lambda value, bound: value >= bound,
-}
+# Whether a number is out of a bound.
+BEYOND = {"at least": operator.lt, "above": operator.le, "at most": operator.gt, "below": operator.ge}
 
 
 class ProfileError(InputError):
@@ -90,13 +90,14 @@ class Parameter:
         if value in ("", []) and self.default not in ("", []) and "empty:" not in self.comment:
             return "must not be empty"
         for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, str) and self.choices and part not in self.choices:
-                return f"must be one of {', '.join(self.choices)}{did_you_mean(part, self.choices)}"
-            if isinstance(part, str) and is_remote(part) and f"{REMOTE}NAME" not in self.comment:
-                return "a model behind an endpoint cannot be fine-tuned or embed texts here: name a local one"
-            if isinstance(part, str) and part.strip() == REMOTE:
-                return f"{REMOTE} must be followed by the model's name at the endpoint"
-            if isinstance(part, int | float) and not isinstance(part, bool):
+            if isinstance(part, str):
+                if self.choices and part not in self.choices:
+                    return f"must be one of {', '.join(self.choices)}{did_you_mean(part, self.choices)}"
+                if is_remote(part) and f"{REMOTE}NAME" not in self.comment:
+                    return "a model behind an endpoint cannot be fine-tuned or embed texts here: name a local one"
+                if part.strip() == REMOTE:
+                    return f"{REMOTE} must be followed by the model's name at the endpoint"
+            elif isinstance(part, int | float) and not isinstance(part, bool):
                 for word, bound in self.bounds:
                     if BEYOND[word](part, bound):
                         return f"must be {word} {bound:,g}"
@@ -117,18 +118,14 @@ def is_remote(model: str) -> bool:
     return model.startswith(REMOTE)
 
 
-def check_profile_name(name: str) -> str:
-    """The name, if a profile may have it: it names folders, and Snakemake must not take it for something else.
-
-    Raises:
-        ProfileError: it may not.
-    """
+def check_profile_name(name: str) -> None:
+    """Raises ProfileError unless a profile may have the name: it names folders, and Snakemake must not take it for
+    something else."""
     if not re.fullmatch("[a-z][a-z0-9_-]*", name) or name in NO_NAMES:
         raise ProfileError(
             f"{name!r} cannot name a profile: a name begins with a small letter, has small letters, digits, _ and - "
             "only, and is no number or truth value"
         )
-    return name
 
 
 # ---------------------------------------------------------------- what the notebooks declare
@@ -157,9 +154,12 @@ def declared(notebook: str, folder: Path = FOLDER) -> dict[str, Parameter]:
     return found
 
 
-def known_names() -> set[str]:
-    """The parameters of all notebooks, those beside the report too."""
-    return {name for path in FOLDER.glob("*.ipynb") for name in declared(path.stem)}
+def check_names(names: Iterable[str], where: str) -> None:
+    """Raises ProfileError for a name that no notebook declares, one beside the report neither."""
+    known = {name for path in FOLDER.glob("*.ipynb") for name in declared(path.stem)}
+    for name in names:
+        if name not in known:
+            raise ProfileError(f"{where}: {name}: no notebook has this parameter{did_you_mean(str(name), known)}")
 
 
 def notebook_parameters(notebook: str, values: dict[str, Any] | None = None, /, **changes: Any) -> Parameters:
@@ -183,33 +183,15 @@ def notebook_parameters(notebook: str, values: dict[str, Any] | None = None, /, 
 def check_parameters(notebook: str, namespace: dict[str, Any]) -> Parameters:
     """A notebook's parameters out of its `globals()`.
 
-    papermill only warns of names it does not find, so every name set by a cell of plain assignments (the one tagged
-    `parameters`, the one papermill injects) must be known to some notebook. Names of other notebooks are let through,
-    so that a whole profile can be passed.
+    papermill only warns of names it does not find, so every name that its cell sets must be known to some notebook.
+    Names of other notebooks are let through, so that a whole profile can be passed.
 
     Raises:
         ProfileError: a name is unknown, or as `notebook_parameters`.
     """
-    known, cells = known_names(), namespace.get("In")
-    given = set(namespace) if cells is None else {name for cell in cells for name in _assigned(cell)}
-    for name in sorted(given - known):
-        raise ProfileError(f"notebook {notebook}: {name}: no notebook has this parameter{did_you_mean(name, known)}")
+    injected = [cell for cell in namespace.get("In", []) if cell.startswith("# Parameters\n")]
+    check_names(re.findall(r"^(\w+) = ", "\n".join(injected), flags=re.MULTILINE), f"notebook {notebook}")
     return notebook_parameters(notebook, namespace)
-
-
-def _assigned(source: str) -> set[str]:
-    """The names that a cell sets, if it does nothing but assign literals; otherwise nothing."""
-    found = set()
-    try:
-        for line in ast.parse(source).body:
-            target = line.targets[0] if isinstance(line, ast.Assign) else getattr(line, "target", None)
-            if not isinstance(line, ast.Assign | ast.AnnAssign) or not isinstance(target, ast.Name) or not line.value:
-                return set()
-            ast.literal_eval(line.value)
-            found.add(target.id)
-    except (SyntaxError, ValueError):
-        return set()
-    return found
 
 
 # ---------------------------------------------------------------- profiles
@@ -227,20 +209,13 @@ def read_profile(path: str | Path) -> dict[str, Any]:
         others = ", ".join(sorted(other.stem for other in path.parent.glob("*.yaml"))) or "none"
         raise ProfileError(f"{path}: no such profile (there are: {others})")
     try:
-        values = read_yaml(path)
-    except InputError as error:
-        raise ProfileError(str(error)) from error
-    if not isinstance(values, dict):
-        raise ProfileError(f"{path}: expected `name: value` lines")
-    known = known_names()
-    for name in values:
-        if name not in known:
-            raise ProfileError(f"{path}: {name}: no notebook has this parameter{did_you_mean(str(name), known)}")
-    if values.get("profile") != path.stem:
-        raise ProfileError(f"{path}: profile: must be {path.stem!r}, the file's name (given {values.get('profile')!r})")
-    for notebook in sorted(other.stem for other in FOLDER.glob("*.ipynb")):
-        try:
+        values = read_yaml(path, TypeAdapter(dict[str, Any]))
+        check_names(values, str(path))
+        if values.get("profile") != path.stem:
+            raise InputError(f"profile: must be {path.stem!r}, the file's name (given {values.get('profile')!r})")
+        for notebook in sorted(other.stem for other in FOLDER.glob("*.ipynb")):
             notebook_parameters(notebook, values)
-        except ProfileError as error:
-            raise ProfileError(f"{path}: {error}") from error
+    except InputError as error:
+        said = str(error).removeprefix(f"{path}: ")
+        raise ProfileError(f"{path}: {said}") from error
     return values

@@ -7,7 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from lib.generation.remote import RemoteModel, SpendingLimit
-from lib.report.record import last_spending, read_status
+from lib.report.record import read_status
 from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import Parameters
 from tests.generation.endpoint import Endpoint
@@ -29,7 +29,7 @@ def status_after(error, root, started):
     executed = new_notebook(cells=[new_code_cell("model.generate(prompts)", outputs=[output])])
     executed.metadata["papermill"] = {"start_time": started.isoformat(), "end_time": started.isoformat()}
     path = root / f"data/generated/smoke/executed/{NAME}.ipynb"
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(executed, path)
     return read_status(NAME, "smoke", root)
 
@@ -43,10 +43,10 @@ def test_a_notebook_at_its_spending_limit_is_stopped_and_what_it_paid_is_told(en
     status = status_after(caught.value, tmp_path, started)
     assert status["status"] == "stopped"
     assert status["error"].startswith("SpendingLimit: the spending limit of 20 leaves 8 after 12")
-    spent = last_spending(NAME, book.data, status["ran"])
+    spent = status["spending"]
     assert (spent["model"], spent["calls"], spent["tokens_out"], spent["cost"]) == ("served", 4, 4, 12)
-    later = {"start_time": (started + timedelta(hours=1)).isoformat()}
-    assert last_spending(NAME, book.data, later) is None, "it is of the run before"
+    later = status_after(caught.value, tmp_path, started + timedelta(hours=1))
+    assert later["spending"] is None, "it is of the run before"
 
 
 def test_any_other_error_is_a_failure(tmp_path):

@@ -34,27 +34,24 @@ def test_everything_in_a_table_is_escaped(shown):
     assert [cell.get_text() for cell in soup.find_all("td")] == ["<script>alert(1)</script>", "a & b"]
 
 
-def test_code_is_set_as_it_is(shown):
-    display.show_table(pd.DataFrame({"flow": ["if (a) {\n  b<c>();\n}"]}), "c", code_columns=["flow"])
+def test_code_is_set_as_it_is_and_numbers_with_fixed_decimals(shown):
+    frame = pd.DataFrame({"flow": ["if (a) {\n  b<c>();\n}"], "n": [12345], "x": [1.23456], "t": ["one\ntwo"]})
+    display.show_table(frame, "c", decimals=3, code_columns=["flow"])
     assert table_of(shown).td.pre.get_text() == "if (a) {\n  b<c>();\n}"
-    assert not table_of(shown).find_all(["br", "c"])
+    cells = [cell.decode_contents() for cell in table_of(shown).find_all("td")[1:]]
+    assert cells == ["12,345", "1.235", "one<br/>two"]
 
 
-def test_numbers_have_fixed_decimals_and_line_breaks_stay(shown):
-    display.show_table(pd.DataFrame({"n": [12345], "x": [1.23456], "t": ["one\ntwo"]}), "c", decimals=3)
-    assert [cell.decode_contents() for cell in table_of(shown).find_all("td")] == ["12,345", "1.235", "one<br/>two"]
+def test_the_best_of_a_column_is_marked(shown):
+    frame = pd.DataFrame(
+        {"a": ["1,002.1 [1, 2]", "999.0 [1, 2]", "–"], "b": [3.0, -4.0, float("nan")]}, index=[7, 7, 9]
+    )
+    display.show_table(frame, "c", decimals=0, best={"a": "max", "b": "min"})
+    assert [cell.get_text() for cell in table_of(shown).find_all("b")] == ["1,002.1 [1, 2]\xa0★", "−4\xa0★"]
 
 
 @pytest.mark.parametrize(
-    ("p", "decimals", "text"),
-    [
-        (0.03121, 4, "0.0312"),
-        (0.00005, 4, "0.0001"),
-        (0.00004, 4, "<0.0001"),
-        (0.0, 3, "<0.001"),
-        (1.0, 3, "1.000"),
-        (float("nan"), 4, "–"),
-    ],
+    ("p", "decimals", "text"), [(0.03121, 4, "0.0312"), (0.00004, 4, "<0.0001"), (0.0, 3, "<0.001")]
 )
 def test_no_p_value_is_printed_as_zero(p, decimals, text):
     assert display.p_text(p, decimals) == text
@@ -94,11 +91,9 @@ def test_an_interval_reads_as_text():
 @pytest.mark.parametrize(
     ("environment", "started_by", "shown"),
     [
-        ({}, ["bash"], True),
         ({}, ["python", "-m", "jupyterlab"], True),
         ({"WORKBOOK_BATCH": "1"}, ["bash"], False),
         ({}, ["python", "-m", "papermill", "a.ipynb", "b.ipynb"], False),
-        ({}, ["/usr/bin/jupyter-nbconvert", "--execute"], False),
     ],
 )
 def test_progress_is_shown_to_people_alone(monkeypatch, environment, started_by, shown):
@@ -109,23 +104,13 @@ def test_progress_is_shown_to_people_alone(monkeypatch, environment, started_by,
     assert display.show_progress() is shown
 
 
-@pytest.mark.parametrize(
-    ("in_shell", "watched", "styled"), [(False, True, False), (True, False, False), (True, True, True)]
-)
-def test_tables_have_their_style_in_jupyterlab(shown, monkeypatch, in_shell, watched, styled):
-    shell = SimpleNamespace(events=EventManager(None, {"post_run_cell": None}))
-    monkeypatch.setattr(display, "get_ipython", lambda: shell if in_shell else None)
-    monkeypatch.setattr(display, "show_progress", lambda: watched)
-    display.use_style()
-    assert [output.data.startswith("<style>") for output, _ in shown] == [True] * styled
-    assert "table.workbook td.number" in display.table_style()
-
-
-def test_what_a_cell_has_freed_goes_back_to_the_system_when_it_ends(shown, monkeypatch):
+def test_style_and_freed_memory_in_jupyterlab(shown, monkeypatch):
     events, calls = EventManager(None, {"post_run_cell": None}), []
     monkeypatch.setattr(display, "get_ipython", lambda: SimpleNamespace(events=events))
-    monkeypatch.setattr(display, "return_freed_memory", lambda: calls.append("returned"))
+    monkeypatch.setattr(display, "show_progress", lambda: True)
+    monkeypatch.setattr(display, "return_freed_memory", calls.append)
     display.use_style()
     display.use_style()  # its cell run again
+    assert "table.workbook td.number" in shown[0][0].data
     events.trigger("post_run_cell", "the result")
-    assert calls == ["returned"]
+    assert calls == ["the result"]

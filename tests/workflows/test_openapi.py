@@ -370,7 +370,7 @@ def test_bad_yaml_is_skipped(tmp_path, text):
 def test_aliases_that_expand_without_bound_are_refused(tmp_path):
     levels = (f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 12)}]\n" for i in range(1, 9))
     (tmp_path / "bomb.yaml").write_text("a0: &a0 {k: 1}\n" + "".join(levels))
-    with pytest.raises(Unreadable, match=r"its aliases expand to \d+ values"):
+    with pytest.raises(Unreadable, match="its aliases expand"):
         read_document(tmp_path / "bomb.yaml")
 
 
