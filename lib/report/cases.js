@@ -30,7 +30,6 @@
   const K = 3;
   const percent = (part, whole) => (whole ? `${(100 * part / whole).toFixed(1)}%` : "–");
   const count = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
-  const position = (rows, name) => rows.findIndex((row) => row[0] === name);
 
   // ---- the state: what the address says
   let state = {}, shown = [], syncing = 0;
@@ -51,62 +50,41 @@
   };
 
   // ---- which cases are asked for
-  const cutoff = () => Math.min(Math.max(parseInt(state.k, 10) || K, 1), 10);
-  const hits = (query, ranking) => query.relevant.filter((item) => ranking.slice(0, cutoff()).includes(item)).length;
+  const hits = (query, ranking) => query.relevant.filter((item) => ranking.slice(0, K).includes(item)).length;
   const outcome = (query, ranking) => {
     const found = hits(query, ranking);
     return found === 0 ? "none" : found === query.relevant.length ? "all" : "some";
   };
-  const of = (table, rows, name) => {  // what the case has of the one chosen, or of all
-    if (!name) return Object.values(table);
-    const own = table[position(rows, name)];
-    return own === undefined ? [] : [own];
-  };
-  const groups = Object.fromEntries((data.kinds || []).map(([kind, , group]) => [kind, group]));
-  const hasError = (answer) => answer[5].some((kind) => {
-    const name = data.kinds[kind][0];
-    return name === state.error || groups[name] === state.error;
-  });
-  const answersOf = (flow) => of(flow.by, data.conditions, state.condition).map((number) => flow.answers[number]);
+  const of = (table, name) => !name ? Object.values(table) : table[name] === undefined ? [] : [table[name]];  // of the one chosen, or of all
+  const answersOf = (flow) => of(flow.by, state.condition).map((number) => flow.answers[number]);
   const truth = { yes: 1, no: 0 };
   const fits = queries
     ? (query) => {
         if (state.kind && query.kind !== state.kind) return false;
         if (state.need && query.need !== state.need) return false;
-        if (state.tool && !query.apis.includes(state.tool)) return false;
-        if (state.sample && !(state.sample === "cot" && query.thoughts.length)) return false;
         if (state.method || state.found) {
-          const rankings = of(query.found, data.methods, state.method);
+          const rankings = of(query.found, state.method);
           if (!rankings.some((ranking) => !state.found || outcome(query, ranking) === state.found)) return false;
         }
         if (state.setting || state.right || state.cause) {
-          const plans = of(query.plans, data.settings, state.setting);
-          const asked = (plan) => (!state.right || plan[1] === truth[state.right]) && (!state.cause || plan[4] === state.cause);
-          if (!plans.some(asked)) return false;
+          const asked = (plan) => (!state.right || plan[1] === truth[state.right]) && (!state.cause || plan[2] === state.cause);
+          if (!of(query.plans, state.setting).some(asked)) return false;
         }
-        if (state.missed_by && !of(query.found, data.methods, state.missed_by).some((ranking) => outcome(query, ranking) !== "all")) return false;
-        if (state.wrong_in && !of(query.plans, data.settings, state.wrong_in).some((plan) => plan[1] === 0)) return false;
         return true;
       }
     : (flow) => {
         if (state.set && flow.set !== state.set) return false;
         if (state.api && !flow.apis.includes(state.api)) return false;
-        if (state.half && !(state.half === "one" && flow.half)) return false;
-        if (state.condition || state.result || state.valid || state.error) {
-          const asked = (answer) => (!state.result || answer[4] === state.result)
-            && (!state.valid || answer[3] === truth[state.valid]) && (!state.error || hasError(answer));
-          if (!answersOf(flow).some(asked)) return false;
-        }
-        if (state.wrong_under && !of(flow.by, data.conditions, state.wrong_under).some((number) => flow.answers[number][4] !== "same")) return false;
+        if (state.condition || state.result) return answersOf(flow).some((answer) => !state.result || answer[2] === state.result);
         return true;
       };
   const texts = new Map();
   const textOf = (one) => {
     if (!texts.has(one)) {
       const parts = queries
-        ? [one.id, one.persona, one.text, one.need.replaceAll("_", " "), one.need, one.plan, ...one.others,
-           ...one.relevant.flatMap((item) => data.items[item]), ...one.thoughts.flat(), ...Object.values(one.plans).map((plan) => plan[0])]
-        : [one.id, one.text, one.reworded, ...one.gold, ...one.answers.flatMap((answer) => [...answer[0].flatMap((change) => change[2]), ...answer[7]])];
+        ? [one.id, one.persona, one.text, one.need.replaceAll("_", " "), one.plan, ...one.apis,
+           ...one.relevant.flatMap((item) => data.items[item]), ...Object.values(one.plans).map((plan) => plan[0])]
+        : [one.id, one.text, ...one.gold, ...one.answers.flatMap((answer) => [...answer[0].flatMap((change) => change[2]), ...answer[5]])];
       texts.set(one, parts.join("\n").toLowerCase());
     }
     return texts.get(one);
@@ -120,41 +98,30 @@
   const summary = () => {
     const parts = [`${count(shown.length, "case", "cases")} of ${data.cases.length.toLocaleString("en")}`];
     if (queries && state.method) {
-      const rankings = shown.map((query) => [query, of(query.found, data.methods, state.method)[0]]).filter(([query]) => query.relevant.length);
+      const rankings = shown.map((query) => [query, of(query.found, state.method)[0]]).filter(([query]) => query.relevant.length);
       const recall = rankings.reduce((sum, [query, ranking]) => sum + hits(query, ranking) / query.relevant.length, 0);
-      parts.push(`Recall@${cutoff()} of ${labelOf("method", state.method)} on them: ${percent(recall, rankings.length)}`);
+      parts.push(`Recall@${K} of ${data.methods[state.method]} on them: ${percent(recall, rankings.length)}`);
     }
     if (queries && state.setting) {
-      const plans = shown.flatMap((query) => of(query.plans, data.settings, state.setting));
-      parts.push(`right plans, ${labelOf("setting", state.setting)}: ${percent(plans.filter((plan) => plan[1] === 1).length, plans.length)}`);
+      const plans = shown.flatMap((query) => of(query.plans, state.setting));
+      parts.push(`right plans, ${data.settings[state.setting]}: ${percent(plans.filter((plan) => plan[1] === 1).length, plans.length)}`);
     }
     if (!queries && state.condition) {
       const answers = shown.flatMap(answersOf);
       const mean = answers.reduce((sum, answer) => sum + answer[1], 0) / answers.length;
-      const valid = answers.filter((answer) => answer[3] === 1).length;
-      const ran = answers.filter((answer) => answer[9] !== null);
-      const executed = ran.length ? `, runs right ${percent(ran.filter((answer) => answer[9] === 1).length, ran.length)}` : "";
-      if (answers.length) parts.push(`${labelOf("condition", state.condition)}: similarity ${mean.toFixed(2)}, valid ${percent(valid, answers.length)}${executed}`);
+      const ran = answers.filter((answer) => answer[3] !== null);
+      const executed = ran.length ? `, runs right ${percent(ran.filter((answer) => answer[3] === 1).length, ran.length)}` : "";
+      if (answers.length) parts.push(`${data.conditions[state.condition]}: similarity ${mean.toFixed(2)}${executed}`);
     }
-    if (!queries && data.kept < data.total) parts.push(`(this page has the first of each condition's flows: ${data.kept.toLocaleString("en")} of ${data.total.toLocaleString("en")})`);
     return parts.join(" · ");
   };
-  const labelOf = (name, value) => {
-    const facet = data.facets.find((one) => one.name === name);
-    const option = facet && facet.options.find((one) => one[0] === value);
-    return option ? option[1].trim() : value;
-  };
-
   // ---- the filters
   const controls = () => {
     const form = at("filters"), fieldsets = new Map();
     for (const facet of data.facets) {
       if (!fieldsets.has(facet.group)) fieldsets.set(facet.group, make("fieldset", {}, make("legend", {}, facet.group)));
-      const first = facet.name === "k" ? String(K) : "any";
-      const select = make("select", { name: facet.name }, make("option", { value: "" }, first));
-      for (const [value, label] of facet.options) {
-        if (!(facet.name === "k" && value === String(K))) select.append(make("option", { value }, label.replace(/^ +/, "\u00a0\u00a0")));
-      }
+      const select = make("select", { name: facet.name }, make("option", { value: "" }, "any"));
+      for (const [value, label] of facet.options) select.append(make("option", { value }, label));
       fieldsets.get(facet.group).append(make("label", {}, facet.label, select));
     }
     const field = make("input", { type: "search", name: "q", autocomplete: "off", placeholder: "words, a name, an id" });
@@ -174,7 +141,7 @@
   const fill = () => {
     for (const control of at("filters").elements) {
       if (!control.name) continue;
-      const asked = control.name === "k" && state.k === String(K) ? "" : state[control.name] || "";
+      const asked = state[control.name] || "";
       if (control.tagName === "SELECT" && ![...control.options].some((option) => option.value === asked)) {
         control.append(make("option", { value: asked }, `${asked} (not here)`));
       }
@@ -189,17 +156,17 @@
   const SIGN = { good: "✓ ", part: "◐ ", bad: "✗ " };
   const found = (query, ranking) => {
     const kind = CLASS[outcome(query, ranking)];
-    return mark(kind, `${SIGN[kind]}${hits(query, ranking)} of ${query.relevant.length} relevant among the first ${cutoff()}`);
+    return mark(kind, `${SIGN[kind]}${hits(query, ranking)} of ${query.relevant.length} relevant among the first ${K}`);
   };
-  const rightness = (plan) => plan[1] === 1 ? mark("good", "✓ right") : mark("bad", `✗ ${data.causes[plan[4]] || plan[4] || "wrong"}`);
+  const rightness = (plan) => plan[1] === 1 ? mark("good", "✓ right") : mark("bad", `✗ ${data.causes[plan[2]] || plan[2] || "wrong"}`);
   const success = (answer) => {
-    const kind = answer[9] === 1 ? "good" : CLASS[answer[4]];
-    return mark(kind, `${SIGN[kind]}${answer[9] === 1 && answer[4] !== "same" ? "runs right: " : ""}${data.results[answer[4]]}`);
+    const kind = answer[3] === 1 ? "good" : CLASS[answer[2]];
+    return mark(kind, `${SIGN[kind]}${answer[3] === 1 && answer[2] !== "same" ? "runs right: " : ""}${data.results[answer[2]]}`);
   };
   const row = (one, number) => {
     const marks = [];
-    if (queries && state.method) marks.push(...of(one.found, data.methods, state.method).map((ranking) => found(one, ranking)));
-    if (queries && state.setting) marks.push(...of(one.plans, data.settings, state.setting).map(rightness));
+    if (queries && state.method) marks.push(...of(one.found, state.method).map((ranking) => found(one, ranking)));
+    if (queries && state.setting) marks.push(...of(one.plans, state.setting).map(rightness));
     if (!queries && state.condition) marks.push(...answersOf(one).map(success));
     const about = queries ? `${one.id} · ${one.kind} · ${one.need.replaceAll("_", " ")}` : `${one.id} · ${count(one.apis.length, "call", "calls")}`;
     const lines = marks.map((node) => make("small", {}, node));
@@ -243,16 +210,14 @@
   const listing = (entries, gold, write) => make("ol", {}, ...entries.map((one) => gold.has(one)
     ? make("li", { class: "gold" }, ...write(one), " (relevant)") : make("li", {}, ...write(one))));
   const queryDetail = (query) => {
-    const relevant = new Set(query.relevant), tools = new Set(query.apis.map((api) => data.tools.indexOf(api)));
-    const rankings = data.methods.map(([name, label], number) => [name, label, query.found[number]]).filter((entry) => entry[2]);
-    const choices = data.tool_settings.map(([name, label], number) => [name, label, query.tools[number]]).filter((entry) => entry[2]);
-    const plans = data.settings.map(([name, label], number) => [name, label, query.plans[number]]).filter((entry) => entry[2]);
+    const relevant = new Set(query.relevant);
+    const rankings = Object.entries(data.methods).map(([name, label]) => [name, label, query.found[name]]).filter((entry) => entry[2]);
+    const plans = Object.entries(data.settings).map(([name, label]) => [name, label, query.plans[name]]).filter((entry) => entry[2]);
     const none = (text) => make("p", { class: "none" }, text);
     return [
       make("h2", {}, `“${query.text}”`),
       pairs([["said", query.when], ["kind", query.kind], ["topic", query.need.replaceAll("_", " ")], ["persona", query.persona],
-        ["right plan", code(query.plan)], ["as right", query.others.length ? code(query.others.join("\n")) : ""],
-        ["right tools", query.apis.join(", ") || "none fits"], ["apps", query.apps.join(", ")]]),
+        ["right plan", code(query.plan)], ["right tools", query.apis.join(", ") || "none fits"]]),
       make("h3", {}, "Relevant items"),
       query.relevant.length ? make("ul", {}, ...query.relevant.map((one) => make("li", {}, ...item(one)))) : none("None."),
       make("h3", {}, "What each method found"),
@@ -261,18 +226,10 @@
         return make("details", name === state.method ? { open: "" } : {},
           make("summary", {}, make("b", {}, label), ": ", found(query, ranking), ranks.length ? `, at rank ${ranks.join(", ")}` : ""), listing(ranking, relevant, item));
       }) : [none("No method ranked it.")]),
-      make("h3", {}, "Chains of thought"),
-      ...(query.thoughts.length ? query.thoughts.map(([writer, text]) => make("p", {}, make("b", {}, writer), ": ", text)) : [none("None was written for this query.")]),
-      make("h3", {}, "Tools found"),
-      ...(choices.length ? choices.map(([, label, ranking]) => {
-        const all = query.apis.filter((api) => ranking.includes(data.tools.indexOf(api))).length;
-        return make("details", {}, make("summary", {}, make("b", {}, label), `: ${all} of ${query.apis.length} right tools among the first ${ranking.length}`),
-          listing(ranking, tools, (one) => [data.tools[one]]));
-      }) : [none("No tools were searched for it.")]),
       make("h3", {}, "What the planner wrote"),
-      ...(plans.length ? plans.map(([name, label, plan]) => make("details", { open: "" },
-        make("summary", {}, make("b", {}, label), ": ", rightness(plan), plan[3] === 1 ? " · calls what does not exist" : ""),
-        make("p", {}, code(plan[0] || "(nothing)")), plan[5] ? make("p", {}, plan[5]) : "")) : [none("It was not among the queries planned.")]),
+      ...(plans.length ? plans.map(([, label, plan]) => make("details", { open: "" },
+        make("summary", {}, make("b", {}, label), ": ", rightness(plan)), make("p", {}, code(plan[0] || "(nothing)"))))
+        : [none("It was not among the queries planned.")]),
     ];
   };
   const marked = (line, other) => {  // a line with what it does not share with the one that it stands beside
@@ -299,25 +256,23 @@
   };
   const flowDetail = (flow) => {
     const wrote = flow.answers.map(() => []);
-    for (const [condition, answer] of Object.entries(flow.by)) wrote[answer].push(Number(condition));
-    const chosenOne = position(data.conditions, state.condition);
+    for (const [condition, answer] of Object.entries(flow.by)) wrote[answer].push(condition);
+    const chosenOne = state.condition;
     const order = flow.answers.map((_, number) => number).sort((a, b) => wrote[b].includes(chosenOne) - wrote[a].includes(chosenOne)
       || flow.answers[b][1] - flow.answers[a][1] || flow.answers[a][0].length - flow.answers[b][0].length);
     return [
       make("h2", {}, flow.text),
-      pairs([["test set", data.sets[flow.set] || flow.set], ["reworded", flow.reworded], ["calls", flow.apis.join(", ")]]),
+      pairs([["test set", data.sets[flow.set] || flow.set], ["calls", flow.apis.join(", ")]]),
       make("h3", {}, "The flow that is wanted"),
       make("pre", {}, ...flow.gold.map((line) => make("span", {}, `  ${line}`))),
       make("h3", {}, `What was written: ${count(Object.keys(flow.by).length, "condition", "conditions")}, ${count(flow.answers.length, "flow", "flows")}`),
       ...order.map((number) => {
-        const [changes, similarity, parsed, valid, , kinds, error, made, finished, executed] = flow.answers[number];
+        const [changes, similarity, , executed, error, made, finished] = flow.answers[number];
         const ran = executed === null ? "" : executed === 1 ? " · runs right" : " · does not run right";
-        const flaws = [...new Set(kinds)].map((kind) => `${data.kinds[kind][1]}${kinds.filter((one) => one === kind).length > 1 ? ` (${kinds.filter((one) => one === kind).length} times)` : ""}`);
-        if (!finished) flaws.push("not finished (token limit, or repeating itself)");
-        const by = wrote[number].map((condition) => make("li", condition === chosenOne ? { class: "gold" } : {}, data.conditions[condition][1]));
-        return make("section", {}, make("p", {}, success(flow.answers[number]), ` · similarity ${similarity.toFixed(2)} · ${valid === 1 ? "valid" : parsed === 1 ? "not valid" : "does not parse"}${ran}`),
+        const by = wrote[number].map((condition) => make("li", condition === chosenOne ? { class: "gold" } : {}, data.conditions[condition]));
+        return make("section", {}, make("p", {}, success(flow.answers[number]), ` · similarity ${similarity.toFixed(2)}${ran}${finished ? "" : " · not finished"}`),
           make("ul", { "aria-label": "Written under" }, ...by),
-          pairs([["errors", [...new Set(flaws)].join("; ")], ["made up", made.join("; ")], ["parser", error]]),
+          pairs([["made up", made.join("; ")], ["does not parse", error]]),
           changes.length ? difference(flow.gold, changes) : null);
       }),
       ...(flow.answers.length ? [] : [make("p", { class: "none" }, "No condition was asked about it.")]),
@@ -352,8 +307,7 @@
   });
   window.addEventListener("hashchange", () => { readAddress(); update(); });
 
-  if (queries && data.world) at("lead").append(` World: ${data.world}.`);
-  if (!queries) at("lead").append(" Flows that parse are shown in one layout, so that a difference is one of content.");
+  if (!queries) at("lead").append(` Flows that parse are shown in one layout, so that a difference is one of content. Of each condition and test set there are at most ${data.most} answers.`);
   controls();
   readAddress();
   update();

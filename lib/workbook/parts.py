@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from lib.workbook.artifacts import ROOT, atomic_folder, atomic_path, sha256_of
@@ -28,13 +29,8 @@ ADDED_UP = ("tokens", "target_tokens", "seconds")  # columns of a curve that cou
 
 @dataclass(frozen=True)
 class Shipped:
-    """A part that was looked for.
-
-    Attributes:
-        folder: of the adapter; None where none fits.
-        record: of its training; empty where there is none.
-        reason: why none is used, a sentence; empty where one is.
-    """
+    """A part that was looked for: the folder of the adapter, None where none fits; the record of its training; why none
+    is used, a sentence, empty where one is."""
 
     folder: Path | None
     record: dict[str, Any]
@@ -49,14 +45,10 @@ class Adapter:
     """An adapter, shipped or trained here.
 
     Attributes:
-        folder: where it is.
-        shipped: whether it came with the project.
         reason: why no shipped one is used, a sentence; empty where one is, or none was asked for.
         curve: a row a step, or where shipped a row for several: columns step, loss and what else the training wrote.
         rows: rows trained on, each epoch counted.
         tokens: of all texts trained on, padding excluded.
-        seconds: of training.
-        device: what trained it, a processor's or a GPU's name.
         record: everything else on record.
     """
 
@@ -85,23 +77,24 @@ def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT, setting
     folder = root / FOLDER / part
     if not folder.is_dir():
         return Shipped(None, {}, f"No trained part {part} is shipped.")
+    asked = asdict(settings) if is_dataclass(settings) and not isinstance(settings, type) else dict(settings or {})
+    record: dict[str, Any] = {}
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         whole = record["sha256"] == sha256_of(folder / WEIGHTS) and (folder / CONFIG).exists()
-        same_model, same_pairs = record["model"] == model, record["pairs"] == pairs or pairs is None
         had = {"epochs": 1, **record["settings"]}  # an encoder's rows count once
+        others = [f"{name} {had[name]}, not {value}" for name, value in asked.items() if had.get(name, value) != value]
+        flaws = [
+            (not whole, "it is damaged"),
+            (record["model"] != model, "it was trained from another base model"),
+            (pairs not in (None, record["pairs"]), "it was trained on other pairs than these"),
+            (bool(others), f"it was trained with {'; '.join(others)}"),
+        ]
     except (OSError, ValueError, KeyError, TypeError):
-        return Shipped(None, {}, f"The shipped part {part} is damaged and is not used.")
-    if not whole:
-        return Shipped(None, record, f"The weights of the shipped part {part} are damaged and are not used.")
-    if not same_model:
-        return Shipped(None, record, f"The shipped part {part} is not used: it was trained from another base model.")
-    if not same_pairs:
-        return Shipped(None, record, f"The shipped part {part} is not used: it was trained on other pairs than these.")
-    asked = asdict(settings) if is_dataclass(settings) and not isinstance(settings, type) else dict(settings or {})
-    others = [f"{name} {had[name]}, not {value}" for name, value in asked.items() if had.get(name, value) != value]
-    if others:
-        return Shipped(None, record, f"The shipped part {part} is not used: it was trained with {'; '.join(others)}.")
+        flaws = [(True, "it is damaged")]
+    reason = next((reason for flawed, reason in flaws if flawed), "")
+    if reason:
+        return Shipped(None, record, f"The shipped part {part} is not used: {reason}.")
     return Shipped(folder, record, "")
 
 
@@ -143,17 +136,8 @@ def finished_record(output: Path, run: str) -> dict[str, Any] | None:
         return None
 
 
-def thinned(curve: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """A curve of at most `points` rows: each stands for as many steps, with their last step, their mean loss, and the
-    sums of tokens and seconds."""
-    steps = -(-len(curve) // points) or 1
-    groups = (pd.RangeIndex(len(curve)) // steps).to_numpy()
-    how = {name: "mean" if name == "loss" else "sum" if name in ADDED_UP else "last" for name in curve}
-    return curve.groupby(groups).agg(how)
-
-
 def ship(source: Path, part: str, pairs: str, root: Path = ROOT, about: Mapping[str, Any] | None = None) -> Path:
-    """Put a finished training's adapter among the shipped parts, rounded to bfloat16, its curve thinned.
+    """Put a finished training's adapter among the shipped parts, rounded to bfloat16, its curve thinned to `POINTS` rows.
 
     Args:
         source: folder of the adapter with its record.
@@ -183,6 +167,14 @@ def ship(source: Path, part: str, pairs: str, root: Path = ROOT, about: Mapping[
         record |= {**(about or {}), "part": part, "pairs": pairs, "curve": lines, "sha256": sha256_of(fresh / WEIGHTS)}
         (fresh / RECORD).write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
     return target
+
+
+def thinned(curve: pd.DataFrame) -> pd.DataFrame:
+    """A curve of at most `POINTS` rows: each stands for as many steps, with their last step, their mean loss, and the
+    sums of tokens and seconds."""
+    groups = np.arange(len(curve)) // max(-(-len(curve) // POINTS), 1)
+    how = {name: "mean" if name == "loss" else "sum" if name in ADDED_UP else "last" for name in curve}
+    return curve.groupby(groups).agg(how)
 
 
 # ---------------------------------------------------------------- rankers

@@ -2,12 +2,11 @@
 
 import pandas as pd
 
-from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import Parameters
-from lib.workflows.catalogue import Catalogue
 
 EVIL = '</script><script>alert(1)</script> "it\'s" <img src=x onerror=alert(2)> & é'
-MAIL, POST = "shared_office365.SendEmailV2", "shared_teams.PostUserNotification"
+POST = "shared_teams.PostUserNotification"
 GOLD = 'triggerOutputs = await shared_github.IssueOpened({"repositoryName": "docs"});\n' + (
     f"""{POST}({{"body/messageBody": triggerOutputs?['body']?['title']}});"""
 )
@@ -42,13 +41,8 @@ def assistant_frames():
     )
     plans = pd.DataFrame({"query": names[:4], "setting": "rag", "text": ["send_mail(to='a')", EVIL, "", "x("]})
     plans["ast_accuracy"] = plans["exact_match"] = [100.0, 0.0, 0.0, 0.0]
-    plans["hallucination"] = [0.0, 100.0, 0.0, 0.0]
     plans["failure"] = ["", "wrong_api", "unparsed", "unparsed"]
-    plans["why"] = ["", EVIL, None, "no call"]
-    cot = pd.DataFrame({"query": names[:2], "split": "evaluation", "writer": "cot", "text": [EVIL, "look in Mail"]})
-    tools = pd.DataFrame({"setting": "query_only", "query": names[0], "item": ["open_note", "send_mail"]})
-    first = {"queries": queries, "gold": gold, "items": items}
-    return first, {"tool_rankings": tools.assign(rank=[1, 2]), "plans": plans, "cot": cot}, rankings
+    return {"queries": queries, "gold": gold, "items": items}, {"plans": plans}, rankings
 
 
 def flow_frames():
@@ -60,19 +54,11 @@ def flow_frames():
     texts = {"right": GOLD + "\n", "argument": other, "copied": other, "broken": f"await {EVIL}"}
     answers = pd.DataFrame({"condition": list(texts), "unit": "test-0", "text": list(texts.values())})
     answers["finished"], answers["parsed"] = True, [True, True, True, False]
-    answers["valid"], answers["similarity"] = answers["parsed"], [1.0, 1.0, 1.0, 0.0]
-    answers["half"] = ["a", "a", "a", None]
+    answers["similarity"] = [1.0, 1.0, 1.0, 0.0]
     answers["executed"] = [True, False, False, None]
     answers["error"] = [None, None, None, "line 1, column 7: no call"]
     answers["made_up_names"] = answers["made_up_parameters"] = [[]] * 4
     return flows, answers
-
-
-def catalogue():
-    whole = Catalogue.load(ROOT / "data" / "catalogue")
-    kept = {name: api for name, api in whole.apis.items() if name in (MAIL, POST, "shared_github.IssueOpened")}
-    assert len(kept) == 3
-    return Catalogue(connectors=whole.connectors, apis=kept)
 
 
 def write_artifacts(root):
@@ -85,7 +71,6 @@ def write_artifacts(root):
     flows, answers = flow_frames()
     for name, frame in (first | {"flows": flows}).items():
         book("01_data_gen").write(name, frame)
-    book("01_data_gen").write_lines("catalogue", catalogue().to_lines())
     book("02_context_baselines").write("baseline_rankings", rankings)
     for name, frame in later.items():
         book("07_planner").write(name, frame)
