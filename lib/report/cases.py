@@ -92,7 +92,8 @@ def queries_page(read: Callable[[str], pd.DataFrame]) -> dict[str, Any]:
     for (query, method), part in ranked.groupby(["query", "method"])["item"]:
         found.setdefault(query, {})[method] = at[part].tolist()
     written: dict[str, dict[str, list]] = {}  # of each query and setting: text, right, what is wrong
-    for row in plans.fillna({"text": "", "failure": ""}).to_dict("records"):  # of several worlds and planners, the first are the main ones
+    # Of several worlds and planners, the first are the main ones.
+    for row in plans.fillna({"text": "", "failure": ""}).to_dict("records"):
         told = [row["text"], int(row["ast_accuracy"] > 0), row["failure"]]
         written.setdefault(row["query"], {}).setdefault(row["setting"], told)
     records = [

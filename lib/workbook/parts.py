@@ -22,7 +22,6 @@ from lib.workbook.artifacts import ROOT, atomic_folder, atomic_path, sha256_of
 
 FOLDER = Path("data") / "trained"
 RECORD, WEIGHTS, CONFIG = "training.json", "adapter_model.safetensors", "adapter_config.json"
-LIMIT = 80_000_000  # bytes of all parts together
 POINTS = 200  # of a loss curve that is kept
 ADDED_UP = ("tokens", "target_tokens", "seconds")  # columns of a curve that count what a step took
 
@@ -137,13 +136,11 @@ def finished_record(output: Path, run: str) -> dict[str, Any] | None:
 
 
 def ship(source: Path, part: str, pairs: str, root: Path = ROOT, about: Mapping[str, Any] | None = None) -> Path:
-    """Put a finished training's adapter among the shipped parts, rounded to bfloat16, its curve thinned to `POINTS` rows.
+    """Put a finished training's adapter among the shipped parts, in bfloat16 and with a thinned curve.
 
     Args:
         source: folder of the adapter with its record.
-        part: name of the part.
         pairs: hash of what it learned from, as `shipped` is asked.
-        root: the project's folder.
         about: what else the record is to say.
 
     Returns:

@@ -5,6 +5,7 @@ import shutil
 
 import pandas as pd
 import pytest
+from safetensors import safe_open
 
 from lib.generation.finetune import Training
 from lib.workbook.artifacts import ROOT, sha256_of
@@ -26,16 +27,10 @@ def test_every_part_has_a_record_that_holds(folder):
     assert adapter.curve["loss"].tail(5).mean() < adapter.curve["loss"].head(5).mean()
     assert min(adapter.rows, adapter.tokens, adapter.seconds) > 0
     assert adapter.device
-    names = {key: value for key, value in json.loads((folder / CONFIG).read_text()).items() if isinstance(value, str)}
-    assert not [key for key, value in names.items() if value.startswith("/")], "no folder of another machine"
-
-
-@pytest.mark.parametrize("folder", PARTS, ids=lambda path: path.name)
-def test_weights_are_in_bfloat16(folder):
-    from safetensors import safe_open
-
     with safe_open(folder / WEIGHTS, framework="np") as file:
         assert {file.get_slice(key).get_dtype() for key in file.keys()} == {"BF16"}  # noqa: SIM118 (not a dict)
+    names = {key: value for key, value in json.loads((folder / CONFIG).read_text()).items() if isinstance(value, str)}
+    assert not [key for key, value in names.items() if value.startswith("/")], "no folder of another machine"
 
 
 @pytest.fixture
@@ -51,10 +46,10 @@ def test_a_part_is_used_for_the_settings_that_it_was_trained_with(project):
     had = json.loads((PARTS[0] / RECORD).read_text())["settings"]
     assert shipped(part, model, pairs, root, had | {"checkpoint_every": 1}).folder
     assert shipped(part, model, pairs, root, Training(**had)).folder
-    for name, value in {"rank": 4, "epochs": 9, "learning_rate": 1e-5, "batch_size": 1, "seed": 123}.items():
+    for name, value in {"rank": 4, "seed": 123}.items():
         refused = shipped(part, model, pairs, root, Training(**had | {name: value}))
-        why = f"The shipped part {part} is not used: it was trained with {name} {had[name]}, not {value}."
-        assert (refused.folder, refused.reason) == (None, why)
+        assert refused.folder is None
+        assert f"trained with {name} {had[name]}, not {value}" in refused.reason
 
 
 def test_a_part_is_used_for_its_own_model_and_pairs_only(project):
@@ -62,12 +57,14 @@ def test_a_part_is_used_for_its_own_model_and_pairs_only(project):
     found = shipped(part, model, pairs, root)
     assert (found.folder, found.reason) == (root / FOLDER / part, "")
     for name, of_model, of_pairs, why in (
-        ("tst-1", model, pairs, "No trained part tst-1 is shipped."),
-        (part, model[::-1], pairs, f"The shipped part {part} is not used: it was trained from another base model."),
-        (part, model, pairs[::-1], f"The shipped part {part} is not used: it was trained on other pairs than these."),
+        ("tst-1", model, pairs, "No trained part tst-1"),
+        (part, model[::-1], pairs, "base model"),
+        (part, model, pairs[::-1], "other pairs"),
     ):
         refused = shipped(name, of_model, of_pairs, root)
-        assert (refused.folder, refused.reason) == (None, why)
+        assert refused.folder is None
+        assert why in refused.reason
+    assert shipped(part, model, None, root).folder, "whatever it learned from"
 
 
 @pytest.mark.parametrize("file", [WEIGHTS, CONFIG, RECORD])
