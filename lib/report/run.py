@@ -50,14 +50,12 @@ def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
     from lib.assistant.schemas import WorldKnobs
     from lib.generation.load import remote_settings
     from lib.workflows.ablation import asked_rows
-    from lib.workflows.planning import FlowKnobs
 
     world, chains, ablation = (
         notebook_parameters(name, values) for name in ("01_data_gen", "03_cot_augmentation", "09_dsl_ablation")
     )
     try:
         WorldKnobs.of(world)
-        FlowKnobs.of(world)
         asked_rows(ablation)
         remote_settings(world)
     except InputError as error:

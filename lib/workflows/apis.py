@@ -121,21 +121,7 @@ class Field:
         }
 
 
-def _bounded(field: Field) -> dict[str, str]:
-    """A field's metadata with texts cut to length."""
-    return {
-        name: text if name == "Key" else _shortened(text, MOST_SAID_OF_A_KEY) for name, text in field.metadata.items()
-    }
-
-
-def _with_meaning(field: Field) -> str:
-    """`key (type): summary, description`, each text once, cut to length, and left out where there is none."""
-    texts = [_shortened(text, MOST_SAID_OF_A_KEY).rstrip(".") for text in (field.summary, field.description)]
-    said = ", ".join(text for text in dict.fromkeys(texts) if text)
-    return f"{field.key} ({field.type})" + (f": {said}" if said else "")
-
-
-def _shortened(text: str, most: int) -> str:
+def _shortened(text: str, most: int = MOST_SAID_OF_A_KEY) -> str:
     return textwrap.shorten(text, most, placeholder="…")
 
 
@@ -221,38 +207,43 @@ class API:
                 of them a test was made for.
         """
         if form not in self._definitions:
-            self._definitions[form] = self._record() if form == "record" else self._listed(form == "described")
+            offered = sorted((p for p in self.parameters if not p.internal), key=lambda p: not p.required)
+            room = itertools.accumulate(len(p.key) + 2 for p in offered)
+            shown = [p for p, used in zip(offered[:MOST_KEYS], room, strict=False) if used <= MOST_KEY_CHARACTERS]
+            made = self._record(shown) if form == "record" else self._listed(shown, len(offered), form == "described")
+            self._definitions[form] = made
         return self._definitions[form]
 
     @cached_property
     def _definitions(self) -> dict[str, str]:
         return {}
 
-    @cached_property
-    def _defining(self) -> list[Field]:
-        """The parameters that every form of the definition has, required ones first."""
-        offered = sorted((p for p in self.parameters if not p.internal), key=lambda parameter: not parameter.required)
-        room = itertools.accumulate(len(parameter.key) + 2 for parameter in offered)
-        return [p for p, used in zip(offered[:MOST_KEYS], room, strict=False) if used <= MOST_KEY_CHARACTERS]
-
-    def _listed(self, described: bool) -> str:
-        keys = [parameter.key for parameter in self._defining]
+    def _listed(self, shown: list[Field], offered: int, described: bool) -> str:
+        keys = [parameter.key for parameter in shown]
         if described:
-            said = list(map(_with_meaning, self._defining))
-            room = itertools.accumulate(map(len, said))
-            keys = [one if used <= MOST_DESCRIBED else key for key, one, used in zip(keys, said, room, strict=True)]
-        more = sum(not parameter.internal for parameter in self.parameters) - len(keys)
-        listed = ("; " if described else ", ").join([*keys, f"{more} more"] if more else keys)
+            used = 0
+            for number, parameter in enumerate(shown):
+                texts = (_shortened(text).rstrip(".") for text in (parameter.summary, parameter.description))
+                said = ", ".join(text for text in dict.fromkeys(texts) if text)
+                one = f"{parameter.key} ({parameter.type})" + (f": {said}" if said else "")
+                used += len(one)
+                keys[number] = one if used <= MOST_DESCRIBED else parameter.key
+        more = [f"{offered - len(keys)} more"] if offered > len(keys) else []
+        listed = ("; " if described else ", ").join(keys + more)
         does = f"{self.name}: {_shortened(self.description or self.display_name, MOST_DESCRIPTION).rstrip('.')}."
         return f"{does} Keys: {listed}" if listed else does
 
-    def _record(self) -> str:
+    def _record(self, shown: list[Field]) -> str:
+        def bounded(fields: Iterable[Field]) -> list[dict[str, str]]:
+            return [{name: text if name == "Key" else _shortened(text) for name, text in field.metadata.items()}
+                    for field in fields]  # fmt: skip
+
         kept = {name: value for name, value in self.metadata.items() if name != "IsInTrainingSet"}
         kept |= {name: _shortened(kept[name], MOST_DESCRIPTION) for name in ("Description", "DisplayName")}
-        kept["ParametersInfo"] = [_bounded(parameter) for parameter in self.parameters if parameter in self._defining]
+        kept["ParametersInfo"] = bounded(parameter for parameter in self.parameters if parameter in shown)
         kept["ResponseSchema"] = []
         room = MOST_RECORD - len(json.dumps(kept, ensure_ascii=False))
-        outputs = list(map(_bounded, self.returns))
+        outputs = bounded(self.returns)
         used = itertools.accumulate(len(json.dumps(output, ensure_ascii=False)) + 2 for output in outputs)
         kept["ResponseSchema"] = [output for output, length in zip(outputs, used, strict=True) if length <= room]
         return json.dumps(kept, ensure_ascii=False)
@@ -268,16 +259,9 @@ class API:
     def _slots(self) -> dict[str, Field]:
         return {}
 
-
-def family_heads(apis: Iterable[API]) -> dict[str, str]:
-    """For every API the sibling that a request is taken to mean: the most used one, of equals the one written first."""
-    apis = list(apis)
-    heads: dict[str, API] = {}
-    for api in apis:
-        head = heads.get(api.family)
-        if head is None or USES.index(api.use) < USES.index(head.use):
-            heads[api.family] = api
-    return {api.name: heads[api.family].name for api in apis}
+    def slots(self, template: str) -> list[Field]:
+        """The parameters that the slots of a phrase stand for."""
+        return [self.parameter(slot) for slot in SLOT.findall(template) if slot != APP]
 
 
 @dataclass(frozen=True)

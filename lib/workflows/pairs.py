@@ -32,9 +32,8 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 TEST_SETS: tuple[Split, ...] = ("test", "test_same")  # in other wordings than training's, and in the same
 REQUESTS, FRAMES = "requests, without case and punctuation", "frames of requests"  # what simulated splits keep apart
 # Of a frame of pairs; `lib.workflows.generating.generate` tells what they hold.
-COLUMNS = "pair split request dsl apis trigger n_calls conditions said frame wordings quoted clauses".split()
+COLUMNS = "pair split request dsl apis n_calls conditions said frame wordings".split()
 FIRST_UNSEEN = 408  # unseen pairs whose requests are encoded with those of training and test
-JSON_TYPES: dict[str, Any] = {"string": str, "number": (int, float), "integer": int, "boolean": bool}
 
 
 def training_hash(pairs: pd.DataFrame, how: Any) -> str:
@@ -51,29 +50,18 @@ def training_hash(pairs: pd.DataFrame, how: Any) -> str:
 
 
 def pair_of(name: str, split: str, request: str, flow: Flow, **how: Any) -> dict[str, Any]:
-    """A pair, by `COLUMNS`, with what its flow tells. How the request was made (frame, wordings, quoted, clauses) is
-    empty unless given, and it is taken to say all arguments unless `said` has the keys of each call that it says."""
+    """A pair, by `COLUMNS`, with what its flow tells. How the request was made (frame, wordings) is empty unless given,
+    and it is taken to say all arguments unless `said` has the keys of each call that it says."""
     apis = called_apis(flow)
-    pair: dict[str, Any] = {
-        "pair": name,
-        "split": split,
-        "request": request,
-        "dsl": print_flow(flow),
-        "apis": apis,
-        "trigger": apis[0],
-    }
-    pair |= {"n_calls": len(apis), "conditions": count_conditions(flow), "frame": "", "wordings": [], "quoted": []}
-    return pair | {"said": [list(call.keys) for call in calls(flow)], "clauses": []} | how
+    told = {"pair": name, "split": split, "request": request, "dsl": print_flow(flow), "apis": apis}
+    told |= {"n_calls": len(apis), "frame": "", "wordings": []}
+    told["conditions"] = sum(len(one.branches) for one in inside(flow.statements) if isinstance(one, If))
+    return told | {"said": [list(call.keys) for call in calls(flow)]} | how
 
 
 def normal_form(request: str) -> str:
     """A request without case, punctuation and white space: two that share it are the same request."""
     return " ".join(re.findall(r"\w+", request.casefold()))
-
-
-def count_conditions(flow: Flow) -> int:
-    """How many conditions a flow tests: the branches of its `if`s without `else`."""
-    return sum(len(statement.branches) for statement in inside(flow.statements) if isinstance(statement, If))
 
 
 class WrittenPair(Strict):
@@ -89,55 +77,40 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
     """Your own pairs from JSON lines: `request` and `dsl`, and where wanted `id` and `split` (training unless given).
 
     Returns:
-        As `lib.workflows.generating.generate`, with `unknown` (APIs of the flow that the catalogue lacks; a warning
-        tells how many); `frame`, `wordings`, `quoted` and `clauses` are empty, and `said`
-        has all arguments. Another warning names the first parameter that its API lacks.
+        As `lib.workflows.generating.generate`; `frame` and `wordings` are empty, and `said` has all arguments. A
+        warning counts the flows with an API or a parameter that the catalogue lacks, and names the first.
 
     Raises:
         InputError: the file holds no training or no test pair, a record has a wrong field, an id is there twice, or a
             flow does not parse or calls nothing; names file, line and field.
     """
-    written: list[dict[str, Any]] = []
-    lines: dict[str, int] = {}
-    lacking: list[tuple[str, str, str]] = []  # place, API and key of each flow's first parameter that is none
+    written: dict[str, dict[str, Any]] = {}
+    lacking: list[str] = []
     for number, record in read_records(path):
         where = f"{path}, line {number}"
-        pair, flow = _pair_of(record, number, where)
-        lacking += [(where, *made_up) for made_up in validate(flow, catalogue).made_up_parameters[:1]]
-        if pair["pair"] in lines:
-            raise InputError(f"{where}: id: {pair['pair']!r} is also in line {lines[pair['pair']]}")
-        lines[pair["pair"]] = number
-        written.append(pair)
-    pairs = pd.DataFrame(written, columns=COLUMNS)
+        one = validated(WrittenPair, record, where)
+        try:
+            flow = parse(one.dsl)
+        except FlowError as error:
+            raise InputError(f"{where}: dsl: {error}") from error
+        name = one.id or f"{one.split}-{number:05d}"
+        if name in written:
+            raise InputError(f"{where}: id: {name!r} is there twice")
+        written[name] = pair_of(name, one.split, one.request, flow)
+        if not written[name]["apis"]:
+            raise InputError(f"{where}: dsl: calls no API")
+        report = validate(flow, catalogue)
+        unknown = [f"{api} is unknown{did_you_mean(api, catalogue.apis)}" for api in report.made_up_names]
+        unknown += [f"{api} has no parameter {key}{did_you_mean(key, catalogue[api].keys)}"
+                    for api, key in report.made_up_parameters]  # fmt: skip
+        lacking += [f"line {number}: {what}" for what in unknown[:1]]
+    pairs = pd.DataFrame(list(written.values()), columns=COLUMNS)
     for split in ("training", "test"):
         if split not in set(pairs["split"]):
             raise InputError(f'{path}: split: no pair is a {split} pair ("split": "{split}")')
-    pairs["unknown"] = [[api for api in dict.fromkeys(apis) if api not in catalogue] for apis in pairs["apis"]]
-    strange = sorted({api for unknown in pairs["unknown"] for api in unknown})
-    if strange:
-        flows = int(pairs["unknown"].map(bool).sum())
-        using = "1 flow uses" if flows == 1 else f"{flows} flows use"
-        log.warning("%s: %s APIs that the catalogue lacks: %s", path, using, ", ".join(strange[:5]))
     if lacking:
-        where, api, key = lacking[0]
-        close, others = did_you_mean(key, catalogue[api].keys), len(lacking) - 1
-        having = "1 more flow has" if others == 1 else f"{others} more flows have"
-        more = f"; {having} parameters that the catalogue lacks" if others else ""
-        log.warning("%s: %s has no parameter %s%s%s", where, api, key, close, more)
+        log.warning("%s: %d flows use what the catalogue lacks; %s", path, len(lacking), lacking[0])
     return pairs
-
-
-def _pair_of(record: dict, number: int, where: str) -> tuple[dict[str, Any], Flow]:
-    written = validated(WrittenPair, record, where)
-    try:
-        flow = parse(written.dsl)
-    except FlowError as error:
-        raise InputError(f"{where}: dsl: {error}") from error
-    apis = called_apis(flow)
-    if not apis:
-        raise InputError(f"{where}: dsl: calls no API")
-    name = written.id or f"{written.split}-{number:05d}"
-    return pair_of(name, written.split, written.request, flow), flow
 
 
 def dsl_hash(dsl: str) -> str:
@@ -152,46 +125,27 @@ class Reworded(Strict):
     request: Text
 
 
-def read_reworded(path: str | Path) -> pd.DataFrame:
-    """Requests that people have reworded, from a YAML list of `pair`, `dsl` (`dsl_hash` of its flow) and `request`.
-
-    Raises:
-        InputError: a record has a wrong field, or a pair is there twice; names file, record and field.
-    """
-    records = read_yaml(path)
-    if not isinstance(records, list) or not records:
-        raise InputError(f"{path}: expected a list of records")
-    read: dict[str, Reworded] = {}
-    for number, record in enumerate(records, start=1):
-        where = f"{path}, record {number}"
-        reworded = validated(Reworded, record, where)
-        if reworded.pair in read:
-            raise InputError(f"{where}: pair: {reworded.pair!r} is there twice")
-        read[reworded.pair] = reworded
-    return pd.DataFrame([record.model_dump() for record in read.values()])
-
-
-def match_reworded(reworded: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
-    """The pairs whose flow is the one that was reworded, with the new request, and the old one as `original`.
+def read_reworded(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Pairs whose request people have reworded, in the order of a YAML list of `pair`, `dsl` (`dsl_hash` of its flow)
+    and `request`.
 
     Another seed or size of the world has other pairs; what is reworded of pairs that are not here, or have another
     flow here, is left out.
 
     Args:
-        reworded: as `read_reworded` returns it.
         pairs: as `lib.workflows.generating.generate` returns it.
 
     Returns:
-        Their rows of `pairs` in the order of `reworded`, with the column `original`; which stretch of them says which
-        call is not known.
+        Their rows of `pairs` with the new request, and the old one as `original`.
+
+    Raises:
+        InputError: the file cannot be read, or a record has a wrong field; names them.
     """
-    hashes = reworded.rename(columns={"dsl": "hash", "request": "reworded"})
-    found = hashes.merge(pairs[pairs["pair"].isin(reworded["pair"])], on="pair")
+    reworded = read_yaml(path, TypeAdapter(list[Reworded]))
+    hashes = pd.DataFrame([(one.pair, one.dsl, one.request) for one in reworded], columns=["pair", "hash", "reworded"])
+    found = hashes.merge(pairs[pairs["pair"].isin(hashes["pair"])], on="pair")
     found = found[found["dsl"].map(dsl_hash) == found["hash"]].reset_index(drop=True)
-    found = found.assign(original=found["request"], request=found["reworded"])
-    if "clauses" in found:
-        found["clauses"] = [[] for _ in found["pair"]]
-    return found[[*pairs.columns, "original"]]
+    return found.assign(original=found["request"], request=found["reworded"])[[*pairs.columns, "original"]]
 
 
 def sample(pairs: pd.DataFrame, split: str, n: int, seed: int) -> pd.DataFrame:
@@ -217,8 +171,8 @@ def read_values(path: str | Path) -> dict[str, list]:
     """The values that people name, by kind, from a YAML mapping.
 
     Raises:
-        InputError: the file cannot be read, names an unknown kind, or a kind has a value twice, fewer than eight values
-            (two where there are no more) or one of the wrong type.
+        InputError: the file cannot be read, names an unknown kind, or a kind has a value twice or fewer than eight
+            values (two where there are no more).
     """
     values = read_yaml(path, TypeAdapter(dict[str, list[bool | int | float | str]]), strict=True)
     for kind, examples in values.items():
@@ -226,16 +180,7 @@ def read_values(path: str | Path) -> dict[str, list]:
             raise InputError(f"{path}, {kind}: unknown kind")
         if len(set(examples)) < len(examples) or len(examples) < (2 if kind == "boolean" else 8):
             raise InputError(f"{path}, {kind}: needs at least eight values, each once")
-        wrong = [example for example in examples if not has_type(example, KINDS[kind][0])]
-        if wrong:
-            raise InputError(f"{path}, {kind}: {wrong[0]!r} is no {KINDS[kind][0]}")
     return values
-
-
-def has_type(value: object, type_name: str) -> bool:
-    if type_name in ("array", "object"):
-        return True
-    return isinstance(value, JSON_TYPES[type_name]) and (type_name == "boolean") == isinstance(value, bool)
 
 
 def leaks(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -271,43 +216,24 @@ def leaks(pairs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["test_set", "what", "training", "test", "shared", "affected"])
 
 
-def check_requests_apart(shared: pd.DataFrame) -> None:
-    """That training and a test set of simulated pairs share no request, and training and `test` no frame.
+def check_splits(pairs: pd.DataFrame, shared: pd.DataFrame, catalogue: Catalogue) -> None:
+    """What holds of simulated pairs: training and a test set share no request, training and `test` no frame, and APIs
+    held out are in each unseen pair and in no other.
 
     Args:
+        pairs: columns split, apis.
         shared: as `leaks` returns it.
 
     Raises:
-        ValueError: they do; names what.
+        ValueError: it does not hold; says what.
     """
     kept_apart = (shared["what"] == REQUESTS) | ((shared["what"] == FRAMES) & (shared["test_set"] == "test"))
     for test_set, rows in shared[kept_apart & (shared["shared"] > 0)].groupby("test_set", sort=False):
         raise ValueError(f"training and {test_set} share {' and '.join(rows['what'])}")
-
-
-def check_held_out(pairs: pd.DataFrame, catalogue: Catalogue) -> None:
-    """That APIs held out are in each unseen pair and in no other.
-
-    Args:
-        pairs: columns split, apis.
-
-    Raises:
-        ValueError: they are not.
-    """
-    held = {api.name for api in catalogue if not api.in_training}
     unseen = pairs["split"] == "unseen"
-    without = pairs["apis"].map(held.isdisjoint)
-    if not without[~unseen].all():
-        raise ValueError("training or test pairs use an API held out")
-    if without[unseen].any():
-        raise ValueError("an unseen pair uses no API held out")
-
-
-def outside_the_catalogue(pairs: pd.DataFrame, catalogue: Catalogue) -> tuple[int, int]:
-    """How many flows call an API that the catalogue lacks, and how many have a parameter that it lacks."""
-    reports = [validate(parse(dsl), catalogue) for dsl in pairs["dsl"]]
-    names = sum(bool(report.made_up_names) for report in reports)
-    return names, sum(bool(report.made_up_parameters) for report in reports)
+    without = pairs["apis"].map({api.name for api in catalogue if not api.in_training}.isdisjoint)
+    if (without == unseen).any():
+        raise ValueError("an unseen pair uses no API held out, or a training or test pair uses one")
 
 
 def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: Path | None = None) -> np.ndarray:
@@ -335,7 +261,7 @@ def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: 
 
 
 def nearest_training_pairs(pairs: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
-    """For each pair that is not for training, the training pair whose request is nearest.
+    """The training pair whose request is nearest, for each pair that is not for training.
 
     Args:
         pairs: columns pair, split, apis, dsl.

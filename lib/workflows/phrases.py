@@ -22,7 +22,7 @@ import yaml
 from lib.workbook.inputs import InputError
 from lib.workflows.apis import API, APP, ID, SHARED_IDS, Connector, Field, meant, said
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.planning import Exchange
+from lib.workflows.planning import given_by, needed_by
 from lib.workflows.wording import FLOWS
 
 ENGLISH: dict[str, Any] = yaml.safe_load((FLOWS / "english.yaml").read_text(encoding="utf-8"))
@@ -161,8 +161,8 @@ def _held_out(apis: Iterable[API], seed: int) -> set[str]:
     """
     offered = [api for api in apis if api.phrases]
     actions = [api for api in offered if not api.trigger]
-    needed = Exchange(offered, actions).needs.sum(axis=1)
-    free = [api.name for api, needs in zip(actions, needed, strict=True) if not needs] or [api.name for api in actions]
+    given = set().union(*map(given_by, offered))
+    free = [api.name for api in actions if not needed_by(api) & given] or [api.name for api in actions]
     triggers = [api.name for api in offered if api.trigger]
 
     def order(name: str) -> str:

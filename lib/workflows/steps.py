@@ -53,16 +53,17 @@ def partner(api: API, key: str) -> tuple[str, bool] | None:
 
 def literal(draft: Draft, api: API, parameter: Field, call: dict[str, Value]) -> Value | None:
     """A value that people would name, in order where its range's other end is in the call; None where there is none."""
-    kind, rng = parameter.kind, draft.rng
+    kind, rng, values = parameter.kind, draft.rng, draft.wordings.values
     end = partner(api, parameter.key)
     other = call.get(end[0]) if end else None
     if kind in DATED:
         return moment(rng, kind, other, bool(end and end[1]))
-    pool = list(parameter.examples) or list(draft.wordings.values.get(kind, ()))
+    pool = list(parameter.examples) or list(values.get(kind, ()))
     if kind == "choice":
         pool = [value for value in pool if str(value).lower() not in HABITS["unspoken_choices"]]
     if kind == "person_email" and not parameter.examples and rng.random() < 0.5:
-        pool = [address(rng, rng.choice(draft.wordings.values["person_name"]))]
+        first, last = rng.choice(values["person_name"]).lower().split()
+        pool = [f"{rng.choice((first, f'{first}.{last}', f'{first[0]}.{last}'))}@{rng.choice(DOMAINS)}"]
     if end and isinstance(other, int | float):
         pool = [value for value in pool if (value < other if end[1] else value > other)]
     elif len(pool) > 1:
@@ -72,12 +73,6 @@ def literal(draft: Draft, api: API, parameter: Field, call: dict[str, Value]) ->
     value = rng.choice(pool)
     draft.literals.add(str(value))
     return value
-
-
-def address(rng: random.Random, name: str) -> str:
-    """An email address for a first and a last name."""
-    first, last = name.lower().split()
-    return f"{rng.choice((first, f'{first}.{last}', f'{first[0]}.{last}'))}@{rng.choice(DOMAINS)}"
 
 
 def moment(rng: random.Random, kind: str, other: Value = None, starts: bool = False) -> str:
@@ -103,7 +98,6 @@ def speak(draft: Draft, value: Value, kind: str) -> str:
     if draft.terse:
         chance *= 0.8
     if rng.random() < chance:
-        draft.quoted.append(value)
         marks = rng.choice(HABITS["quotes"])
         if "'" in value and marks == "''":
             marks = '""'
@@ -142,6 +136,10 @@ class Output:
     def reference(self) -> Reference:
         return Reference(self.variable, ("body", *self.field.key.split("/")))
 
+    def is_new(self, draft: Draft) -> bool:
+        """Whether an action, not the trigger, returned it and no step has taken it up."""
+        return bool(self.step) and self.reference not in draft.referred
+
 
 @cache
 def thing(api: API) -> str:
@@ -162,42 +160,33 @@ def same_moment(parameter: Field, source: Field) -> bool:
     return any(moment in words and moment in source.summary.lower() for moment in MOMENTS)
 
 
-def is_new(draft: Draft, output: Output) -> bool:
-    """Whether an action, not the trigger, returned it and no step has taken it up."""
-    return bool(output.step) and output.reference not in draft.referred
-
-
-def candidates(draft: Draft, api: API, parameter: Field, visible: Sequence[Output]) -> list[tuple[Output, float]]:
+def candidates(draft: Draft, api: API, parameter: Field, visible: Sequence[Output]) -> dict[Output, float]:
     """Earlier outputs that may fill the parameter, with their weights."""
     kind = parameter.kind
     if kind not in HABITS["reference_chance"] or (parameter.examples and kind in ("tag", "text", "file_name")):
-        return []  # such a parameter names something that is there already
+        return {}  # such a parameter names something that is there already
     if partner(api, parameter.key):
-        return []  # nobody knows whether it comes before the other end
-    return [(output, _weight(draft, kind, output)) for output in visible if _may_fill(api, parameter, output)]
-
-
-def _may_fill(api: API, parameter: Field, output: Output) -> bool:
-    kind, source = parameter.kind, output.field
-    if not source.summary or not fits(source.kind, kind, output.api.connector == api.connector):
-        return False
-    if source.summary in UNTESTED or source.kind in ("boolean", "count", "number"):
-        return False
-    if kind in DATED:
-        return same_moment(parameter, source)
-    return source.kind not in DATED and (kind != "file_name" or source.kind == "file_name")
-
-
-def _weight(draft: Draft, kind: str, output: Output) -> float:
-    source = output.field.kind
-    weight = 6.0 if source == kind else HABITS["kind_weight"].get(source, 0.6)
-    if kind == "title" and source in ("person_name", "company"):
-        weight = 0.3
-    if is_new(draft, output):
-        weight *= 3.0  # what a step looked up is there to be used
-    if output.reference in draft.referred:
-        weight *= 0.3
-    return weight
+        return {}  # nobody knows whether it comes before the other end
+    found = {}
+    for output in visible:
+        source = output.field
+        if not source.summary or not fits(source.kind, kind, output.api.connector == api.connector):
+            continue
+        if source.summary in UNTESTED or source.kind in ("boolean", "count", "number"):
+            continue
+        if kind in DATED and not same_moment(parameter, source):
+            continue
+        if kind not in DATED and (source.kind in DATED or (kind == "file_name" and source.kind != kind)):
+            continue
+        weight = 6.0 if source.kind == kind else HABITS["kind_weight"].get(source.kind, 0.6)
+        if kind == "title" and source.kind in ("person_name", "company"):
+            weight = 0.3
+        if output.is_new(draft):
+            weight *= 3.0  # what a step looked up is there to be used
+        if output.reference in draft.referred:
+            weight *= 0.3
+        found[output] = weight
+    return found
 
 
 def describe(draft: Draft, output: Output, visible: Sequence[Output], possessive: bool = False) -> str | None:
@@ -234,8 +223,7 @@ def step(draft: Draft, api: API, visible: Sequence[Output]) -> tuple[str, Call, 
     """
     values: dict[str, Value] = {}
     draft.literals = set()
-    text = _phrase(draft, api, values, visible)
-    text += _clauses(draft, api, values, visible)
+    text = _phrase(draft, api, values, visible) + _clauses(draft, api, values, visible)
     draft.said.append([p.key for p in api.parameters if p.key in values])
     for parameter in api.parameters:
         if parameter.required and parameter.key not in values:
@@ -246,7 +234,11 @@ def step(draft: Draft, api: API, visible: Sequence[Output]) -> tuple[str, Call, 
         value = values.get(parameter.key)
         if value is not None and not isinstance(value, Reference) and parameter.kind in INHERITED:
             draft.said_before.setdefault((api.connector, last_part(parameter.key)), value)
-    variable = TRIGGER if api.trigger else _variable(draft, api)
+    base, number = f"outputs_{api.operation}", 2
+    variable = TRIGGER if api.trigger else base
+    while variable in draft.variables:
+        variable, number = f"{base}_{number}", number + 1
+    draft.variables.add(variable)
     pairs = tuple((p.key, values[p.key]) for p in api.parameters if p.key in values)
     call = Call(api.name, Object(pairs), variable, awaited=api.trigger)
     outputs = [Output(draft.steps, api, variable, output) for output in api.returns]
@@ -255,23 +247,23 @@ def step(draft: Draft, api: API, visible: Sequence[Output]) -> tuple[str, Call, 
     return text, call, outputs
 
 
-def _variable(draft: Draft, api: API) -> str:
-    """A new name for what the call returns."""
-    base = name = f"outputs_{api.operation}"
-    number = 2
-    while name in draft.variables:
-        name, number = f"{base}_{number}", number + 1
-    draft.variables.add(name)
-    return name
+def _texts(draft: Draft, api: API, name: str) -> list[str]:
+    """The API's templates of this name, shuffled; one never seen in training has those of both sides."""
+    texts = list(draft.wordings.apis[api.name, name, draft.side])
+    if draft.split == "unseen" and not api.in_training:
+        others = draft.wordings.apis[api.name, name, "training"]
+        texts = [*texts, *others] if name == "clauses" else [*others, *texts]
+    draft.rng.shuffle(texts)
+    return texts
 
 
 def _phrase(draft: Draft, api: API, values: dict[str, Value], visible: Sequence[Output]) -> str:
-    name = "terse" if draft.terse else "phrases"
-    texts = list(draft.wordings.apis[api.name, name, draft.side])
-    if draft.split == "unseen" and not api.in_training:  # never seen in training, whatever the wording
-        texts = [*draft.wordings.apis[api.name, name, "training"], *texts]
-    draft.rng.shuffle(texts)
-    for template in sorted(texts, key=lambda text: _repeats(draft, api, text)):
+    def repeats(template: str) -> bool:
+        """Whether a phrase has a slot for what has been said before; now and then that does no harm."""
+        said_before = any(draft.known(api, parameter.key) is not None for parameter in api.slots(template))
+        return said_before and draft.rng.random() < 0.7
+
+    for template in sorted(_texts(draft, api, "terse" if draft.terse else "phrases"), key=repeats):
         filled = put(draft, api, template, values, visible)
         if filled is not None:
             draft.used.append((api.name, template))
@@ -279,52 +271,38 @@ def _phrase(draft: Draft, api: API, values: dict[str, Value], visible: Sequence[
     raise Unsayable(f"{api.name}: no phrase can be filled")
 
 
-def _parameters(api: API, template: str) -> list[Field]:
-    return [api.parameter(slot) for slot in SLOT.findall(template) if slot != APP]
-
-
-def _repeats(draft: Draft, api: API, template: str) -> bool:
-    """Whether a phrase has a slot for what has been said before; now and then that does no harm."""
-    said_before = any(draft.known(api, parameter.key) is not None for parameter in _parameters(api, template))
-    return said_before and draft.rng.random() < 0.7
-
-
 def _clauses(draft: Draft, api: API, values: dict[str, Value], visible: Sequence[Output]) -> str:
     """Endings that name further parameters, each with a space before it; often none."""
-    texts = list(draft.wordings.apis[api.name, "clauses", draft.side])
-    if draft.split == "unseen" and not api.in_training:
-        texts += draft.wordings.apis[api.name, "clauses", "training"]
-    draft.rng.shuffle(texts)
+    texts = _texts(draft, api, "clauses")
     most = 1 if draft.terse or api.trigger else draft.rng.choice((1, 2, 2, 3))
     said = ""
     for template in texts:
         if not most:
             break
-        parameters = _parameters(api, template)
+        parameters = api.slots(template)
         if any(parameter.key in values for parameter in parameters):
             continue
-        if draft.rng.random() >= _clause_chance(draft, api, parameters, visible):
-            continue
-        words = put(draft, api, template, values, visible)
-        if words is not None:
+        chance = (0.2 if draft.terse else 0.55) if any(parameter.required for parameter in parameters) else 0.12
+        if any(draft.known(api, parameter.key) is not None for parameter in parameters):
+            chance *= 0.2
+        offers = [output for parameter in parameters for output in candidates(draft, api, parameter, visible)]
+        if any(output.is_new(draft) for output in offers):
+            chance = max(chance, 0.6)
+        if draft.rng.random() < chance and (words := put(draft, api, template, values, visible)) is not None:
             draft.used.append((api.name, template))
             said += f" {words}"
             most -= 1
     return said
 
 
-def _clause_chance(draft: Draft, api: API, parameters: list[Field], visible: Sequence[Output]) -> float:
-    chance = (0.2 if draft.terse else 0.55) if any(parameter.required for parameter in parameters) else 0.12
-    if any(draft.known(api, parameter.key) is not None for parameter in parameters):
-        chance *= 0.2
-    offers = [output for parameter in parameters for output, _ in candidates(draft, api, parameter, visible)]
-    return max(chance, 0.6) if any(is_new(draft, output) for output in offers) else chance
-
-
 def put(draft: Draft, api: API, template: str, values: dict[str, Value], visible: Sequence[Output]) -> str | None:
     """The template with its slots filled; None, and `values` as before, where a slot cannot be."""
     if draft.rng.random() < 0.2:
-        template = _vary(draft, template)
+        found = [(old, new) for old, new in FRAMES["synonyms"]
+                 if (template.startswith(old) if old[0] != " " and old.endswith(" ") else old in template)]  # fmt: skip
+        if found:
+            old, new = draft.rng.choice(found)
+            template = template.replace(old, draft.rng.choice(new), 1)
     if api.connector == draft.last_connector and draft.rng.random() < 0.4 and template.count(" ") > 3:
         template = re.sub(r" (in|on|from) \{app\}$", "", template)
     parts, at, fresh = [], 0, dict(values)
@@ -345,74 +323,57 @@ def put(draft: Draft, api: API, template: str, values: dict[str, Value], visible
     return "".join(parts)
 
 
-def _vary(draft: Draft, template: str) -> str:
-    """The template with one word replaced by a synonym, where it has one."""
-    found = [(old, new) for old, new in FRAMES["synonyms"]
-             if (template.startswith(old) if old[0] != " " and old.endswith(" ") else old in template)]  # fmt: skip
-    if not found:
-        return template
-    old, new = draft.rng.choice(found)
-    return template.replace(old, draft.rng.choice(new), 1)
-
-
 def fill(
-    draft: Draft, api: API, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str = ""
+    draft: Draft, api: API, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str
 ) -> str | None:
     """Words for a slot, its value goes into the call; None where no value is to be had.
 
     `spoken`: the words before the slot; words for an output do not go well after all of them.
     """
-    known = draft.known(api, parameter.key)
-    if known is not None and parameter.kind in INHERITED and parameter.kind != "choice":
-        call[parameter.key] = known
-        return speak(draft, known, parameter.kind)
-    words = _refer(draft, api, parameter, call, visible, spoken)
-    if words is not None:
-        return words
-    value = literal(draft, api, parameter, call)
-    if value is None:
-        return None
+    value = draft.known(api, parameter.key)
+    if value is None or parameter.kind not in INHERITED or parameter.kind == "choice":
+        output, words = _refer(draft, api, parameter, call, visible, spoken)
+        if output:
+            call[parameter.key] = output.reference
+            draft.referred.add(output.reference)
+            return words
+        value = literal(draft, api, parameter, call)
+        if value is None:
+            return None
     call[parameter.key] = value
     return speak(draft, value, parameter.kind)
 
 
 def _refer(
     draft: Draft, api: API, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str
-) -> str | None:
-    """Words for an earlier output that goes into the call; None where there is none that fits, or by chance."""
-    chance = HABITS["reference_chance"].get(parameter.kind, 0.0)
-    if draft.terse:
-        chance *= 0.3
-    lead = lead_in(spoken)
-    found = candidates(draft, api, parameter, visible) if chance and lead is not None else []
-    if any(is_new(draft, output) for output, _ in found):
-        chance = max(chance, 0.75)
-    if not found or lead is None or draft.rng.random() >= chance:
-        return None
-    output = draft.rng.choices([o for o, _ in found], [w for _, w in found])[0]
-    words = describe(draft, output, visible)
-    if words and set(spoken.split()[-3:]) & set(output.field.summary.split()) - {"of", "in"}:
-        words = None  # "with a link to the link"
-    if not words or output.reference in call.values():
-        return None
-    call[parameter.key] = output.reference
-    draft.referred.add(output.reference)
-    return lead + words
-
-
-def lead_in(spoken: str) -> str | None:
-    """What has to stand between the words before a slot and words for an output; None: they do not go together."""
+) -> tuple[Output | None, str]:
+    """An earlier output for a slot, and words for it; None where there is none that fits, or by chance."""
+    nothing = None, ""
+    chance = HABITS["reference_chance"].get(parameter.kind, 0.0) * (0.3 if draft.terse else 1.0)
     words = PLACEHOLDER.sub("x", spoken).rstrip(" ").split(" ")
+    # What has to stand between the words before the slot and words for an output, where they go together.
     if CALLED.search(spoken):
-        return NAMED_AFTER
-    if (
+        lead = NAMED_AFTER
+    elif (
         re.search(r"\b(with|and) (the |an? )?(?!the |an? )\w+( \w+)?$", " ".join(words))
         and words[-1] not in HABITS["prepositions"]
     ):
-        return "set to "
-    if len(words) == 1 or words[-1] in LEADS:
-        return ""
-    return None
+        lead = "set to "
+    elif len(words) == 1 or words[-1] in LEADS:
+        lead = ""
+    else:
+        return nothing
+    found = candidates(draft, api, parameter, visible) if chance else {}
+    if any(output.is_new(draft) for output in found):
+        chance = max(chance, 0.75)
+    if not found or draft.rng.random() >= chance:
+        return nothing
+    output = draft.rng.choices(list(found), list(found.values()))[0]
+    described = describe(draft, output, visible)
+    repeated = set(spoken.split()[-3:]) & set(output.field.summary.split()) - {"of", "in"}  # "with a link to the link"
+    if not described or repeated or output.reference in call.values():
+        return nothing
+    return output, lead + described
 
 
 def implied(

@@ -125,7 +125,6 @@ def test_later_notebooks_find_your_own_apis_and_flows(finished):
     assert flows["request"].tolist() == [pair["request"] for pair in PAIRS]
     assert flows["n_calls"].tolist() == [2, 2, 1, 2, 2, 2, 2]
     assert len(load_file(data / "embeddings_requests.safetensors")["requests"]) == 7
-    assert len(pd.read_parquet(data / "flow_provenance.parquet")) == 7
     assert len(pd.read_parquet(data / "reworded.parquet")) == 0
     mined = pd.read_parquet(data / "tst_pairs.parquet")
     assert 0 < len(mined) <= 4

@@ -10,24 +10,19 @@ from lib.workbook.inputs import InputError
 from lib.workflows import pairs as module
 from lib.workflows.apis import API
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.generating import FlowSource, make_pair
+from lib.workflows.generating import FlowSource
 from lib.workflows.language import parse, validate
 from lib.workflows.pairs import (
-    check_held_out,
-    check_requests_apart,
-    count_conditions,
+    check_splits,
     dsl_hash,
     leaks,
-    match_reworded,
     nearest_training_pairs,
     normal_form,
-    outside_the_catalogue,
     read_pairs,
     read_reworded,
     request_vectors,
     sample,
 )
-from lib.workflows.planning import FlowKnobs
 from lib.workflows.scoring import similarity
 
 DATA = Path(__file__).parents[2] / "data"
@@ -49,45 +44,22 @@ def test_the_papers_example_is_a_flow_of_our_catalogue(tmp_path, catalogue):
     pair = {"request": PAPER_REQUEST, "dsl": PAPER_FLOW}
     path.write_text("\n".join(json.dumps(pair | {"split": split}) for split in ("training", "test")), encoding="utf-8")
     pairs = read_pairs(path, catalogue)
+    assert pairs["pair"].tolist() == ["training-00001", "test-00002"]
     assert pairs.loc[0, "apis"] == ["shared_microsoftforms.CreateFormWebhook", "shared_teams.PostMessageToConversation"]
-    assert pairs.loc[0, "unknown"] == []
     assert validate(parse(PAPER_FLOW), catalogue).made_up_parameters == ()
     assert similarity(PAPER_PREDICTION, pairs.loc[0, "apis"]) == pytest.approx(2 / 3)
 
 
-def test_the_example_of_the_readme_can_be_read(tmp_path, catalogue):
-    section = (DATA / "README.md").read_text().split("\n## Your own requests and flows")[1].split("\n## ")[0]
+def test_what_the_catalogue_lacks_is_counted_and_the_first_named(tmp_path, catalogue, caplog):
     path = tmp_path / "pairs.jsonl"
-    path.write_text(re.search(r"```json\n(.*?)```", section, flags=re.DOTALL)[1], encoding="utf-8")
-    pairs = read_pairs(path, catalogue)
-    assert pairs["split"].tolist() == ["training", "test"]
-    assert not any(pairs["unknown"])
-
-
-def test_unknown_apis_in_ones_own_pairs_are_counted(tmp_path, catalogue, caplog):
-    path = tmp_path / "pairs.jsonl"
-    lines = [
-        {"request": "A", "dsl": "x = await shared_x.OnIt();", "id": "one", "split": "test"},
-        {"request": "B", "dsl": PAPER_FLOW},
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    pairs = read_pairs(path, catalogue)
-    assert pairs["pair"].tolist() == ["one", "training-00002"]
-    assert pairs["split"].tolist() == ["test", "training"]
-    assert pairs["unknown"].tolist() == [["shared_x.OnIt"], []]
-    assert "1 flow uses APIs that the catalogue lacks: shared_x.OnIt" in caplog.text
-
-
-def test_the_first_unknown_parameter_is_named_with_its_line(tmp_path, catalogue, caplog):
-    path = tmp_path / "pairs.jsonl"
-    flows = [PAPER_FLOW, PAPER_FLOW.replace('"poster"', '"postr"'), PAPER_FLOW.replace('"poster"', '"x1"')]
-    lines = [{"request": "A", "dsl": dsl, "split": "test" if n else "training"} for n, dsl in enumerate(flows)]
+    wrong = [PAPER_FLOW.replace('"poster"', '"postr"'), "x = await shared_x.OnIt();"]
+    lines = [{"request": "A", "dsl": dsl, "split": split} for split in ("training", "test") for dsl in wrong]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     read_pairs(path, catalogue)
     (said,) = caplog.messages
     assert said == (
-        f"{path}, line 2: shared_teams.PostMessageToConversation has no parameter postr; did you mean poster?; "
-        "1 more flow has parameters that the catalogue lacks"
+        f"{path}: 4 flows use what the catalogue lacks; line 1: shared_teams.PostMessageToConversation has no "
+        "parameter postr; did you mean poster?"
     )
 
 
@@ -95,10 +67,8 @@ def test_the_first_unknown_parameter_is_named_with_its_line(tmp_path, catalogue,
     ("line", "words"),
     [
         ({"request": "A", "dsl": "x = await shared_x.OnIt("}, "line 2: dsl: line 1, column 25: expected"),
-        ({"request": "", "dsl": PAPER_FLOW}, "line 2: request: "),
         ({"request": "A"}, "line 2: dsl: Field required"),
-        ({"request": "A", "dsl": PAPER_FLOW, "note": "x"}, "line 2: note: "),
-        ({"request": "A", "dsl": PAPER_FLOW, "id": "first"}, "line 2: id: 'first' is also in line 1"),
+        ({"request": "A", "dsl": PAPER_FLOW, "id": "first"}, "line 2: id: 'first' is there twice"),
         ({"request": "A", "dsl": "if (true) { }"}, "line 2: dsl: "),
         ({"request": "A", "dsl": PAPER_FLOW, "split": "dev"}, "line 2: split: Input should be 'training', "),
     ],
@@ -122,50 +92,32 @@ def test_pairs_to_learn_from_and_to_test_on_are_needed(tmp_path, catalogue, spli
         read_pairs(path, catalogue)
 
 
-RECORD = '- {{pair: {}, dsl: "{}", request: in my own words}}\n'
-
-
 def test_reworded_requests_of_this_worlds_flows_are_kept(tmp_path, pairs):
     first, second = of(pairs, "test").iloc[0], of(pairs, "test").iloc[1]
     path = tmp_path / "reworded.yaml"
+    record = '- {{pair: {}, dsl: "{}", request: in my own words}}\n'
     records = [(second["pair"], dsl_hash(first["dsl"])), ("nobody", "0" * 12), (first["pair"], dsl_hash(first["dsl"]))]
-    path.write_text("".join(RECORD.format(*record) for record in records), encoding="utf-8")
-    found = match_reworded(read_reworded(path), pairs)
+    path.write_text("".join(record.format(*one) for one in records), encoding="utf-8")
+    found = read_reworded(path, pairs)
     assert list(found) == [*pairs.columns, "original"]
     assert found[["pair", "request", "original", "dsl"]].to_numpy().tolist() == [
         [first["pair"], "in my own words", first["request"], first["dsl"]]
     ]
-    none = match_reworded(read_reworded(path), of(pairs, "unseen"))
+    none = read_reworded(path, of(pairs, "unseen"))
     assert (len(none), list(none)) == (0, list(found))
-
-
-def test_bad_reworded_requests_name_record_and_field(tmp_path):
-    path = tmp_path / "reworded.yaml"
-    for text, words in [
-        (RECORD.format("test-00000", "0" * 12) * 2, "record 2: pair: .* is there twice"),
-        ("- {pair: test-00000, dsl: x}", "record 1: request: Field required"),
-        ("- 3\n", "record 1: "),
-        ("a: [", "cannot be read"),
-        ("{}", "expected a list"),
-    ]:
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match=words):
-            read_reworded(path)
+    path.write_text("- {pair: test-00000, dsl: x}")
+    with pytest.raises(InputError, match=r"reworded\.yaml: record 1\.request: Field required"):
+        read_reworded(path, pairs)
 
 
 def test_our_reworded_requests_belong_to_the_flows_of_seed_7(catalogue, values):
-    source = FlowSource.of(catalogue, values, FlowKnobs(seed=7))
-    pairs = pd.DataFrame([make_pair(source, "test", index) for index in range(100)])
-    reworded = match_reworded(read_reworded(DATA / "flows" / "reworded.yaml"), pairs)
+    source = FlowSource(catalogue, values, seed=7)
+    pairs = pd.DataFrame([source.pair("test", index) for index in range(100)])
+    reworded = read_reworded(DATA / "flows" / "reworded.yaml", pairs)
     assert len(reworded) == 100
     forms = reworded["request"].map(normal_form)
     assert forms.is_unique
     assert not set(forms) & set(pairs["request"].map(normal_form))
-
-
-def test_conditions_in_a_loop_are_counted():
-    flow = parse("if (a) {} else if (b) {} else { for (x of xs) { if (x) {} for (y of x) { if (y) {} } } }")
-    assert count_conditions(flow) == 4
 
 
 def test_samples_nest_and_stay_in_their_split():
@@ -222,11 +174,6 @@ def test_sets_that_came_later_move_no_others_vectors(monkeypatch):
     assert np.array_equal(request_vectors(LengthEncoder(), pairs.head(4)), vectors[:4])
 
 
-def test_your_own_pairs_have_no_frames_or_wordings():
-    own = PAIRS.assign(frame="", wordings=[[]] * len(PAIRS))
-    assert len(leaks(own)) == len(leaks(PAIRS)) - 2
-
-
 def test_the_nearest_training_pair_of_each_other_pair():
     angles = np.array([0.0, 1.0, 0.1, 0.8, 3.0])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
@@ -239,34 +186,20 @@ def test_the_nearest_training_pair_of_each_other_pair():
     assert found["same_flow"].tolist() == [True, False, False]
 
 
-def test_simulated_sides_share_no_request_and_no_frame():
-    shared = leaks(PAIRS)
+def test_simulated_splits_are_apart():
+    names = sorted({name for apis in PAIRS["apis"] for name in apis})
+
+    def check(pairs, *held):
+        apis = [API(*name.split("."), name, "S", in_training=name not in held) for name in names]
+        check_splits(pairs, leaks(pairs), Catalogue({api.name: api for api in apis}, {}))
+
+    apart = PAIRS.assign(request=list("vwxyz"))
+    check(apart, "s.New")
     with pytest.raises(ValueError, match=r"training and test share requests, without case and punctuation$"):
-        check_requests_apart(shared)
-    check_requests_apart(leaks(PAIRS.assign(request=list("vwxyz"))))
-    both = leaks(PAIRS.assign(frame="one"))
-    with pytest.raises(ValueError, match=r"share requests, without case and punctuation and frames of requests$"):
-        check_requests_apart(both)
-    same = PAIRS.assign(frame="one", split=PAIRS["split"].replace("test", "test_same"))
-    with pytest.raises(ValueError, match=r"training and test_same share requests, without case and punctuation$"):
-        check_requests_apart(leaks(same))
-    check_requests_apart(leaks(same.assign(request=list("vwxyz"))))
-
-
-def some_catalogue(*held):
-    names = {name for apis in PAIRS["apis"] for name in apis}
-    apis = [API(*name.split("."), name, "S", in_training=name not in held) for name in sorted(names)]
-    return Catalogue({api.name: api for api in apis}, {})
-
-
-def test_apis_held_out_are_in_unseen_pairs_alone():
-    check_held_out(PAIRS, some_catalogue("s.New"))
-    with pytest.raises(ValueError, match="training or test pairs use an API held out"):
-        check_held_out(PAIRS, some_catalogue("s.New", "s.File"))
-    with pytest.raises(ValueError, match="an unseen pair uses no API held out"):
-        check_held_out(PAIRS, some_catalogue())
-
-
-def test_flows_outside_the_catalogue_are_counted():
-    flows = ["x = await s.On();", "x = await s.Off();", 'x = await s.On({"a": 1});\ns.Off();']
-    assert outside_the_catalogue(pd.DataFrame({"dsl": flows}), some_catalogue()) == (2, 1)
+        check(PAIRS, "s.New")
+    with pytest.raises(ValueError, match=r"training and test share frames of requests$"):
+        check(apart.assign(frame="one"), "s.New")
+    check(apart.assign(frame="one", split=PAIRS["split"].replace("test", "test_same")), "s.New")
+    for held in (["s.New", "s.File"], []):
+        with pytest.raises(ValueError, match="uses no API held out, or a training or test pair uses one"):
+            check(apart, *held)

@@ -9,7 +9,7 @@ from lib.workbook.inputs import InputError
 from lib.workflows.apis import APP, SLOT, Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
-from lib.workflows.pairs import check_requests_apart, leaks, read_values
+from lib.workflows.pairs import check_splits, leaks, read_values
 from lib.workflows.phrases import STARTS, Unsaid, app_names, clause, imperative, label_of, phrase_catalogue, with_kind
 from lib.workflows.planning import FlowKnobs
 from tests.workflows.authoring import authoring_problems
@@ -140,7 +140,7 @@ def test_some_operations_are_held_out_and_the_seed_says_which(tmp_path):
 def test_requests_and_flows_are_made_from_a_document_alone(desk):
     pairs = generate(desk.catalogue, read_values(ROOT / "data" / "values.yaml"), SMALL)
     assert pairs["split"].value_counts().to_dict() == {"training": 60, "test": 10, "unseen": 10, "test_same": 10}
-    check_requests_apart(leaks(pairs))
+    check_splits(pairs, leaks(pairs), desk.catalogue)
     used = {name for apis in pairs["apis"] for name in apis}
     assert used <= {api.name for api in desk.catalogue if api.phrases}
     called = pairs[pairs["dsl"].str.contains('"priority": "high"', regex=False)]
@@ -153,7 +153,7 @@ def test_a_document_without_triggers_borrows_them(tmp_path):
     assert found.started
     assert any(api.trigger and api.in_training for api in found.catalogue)
     pairs = generate(found.catalogue, read_values(ROOT / "data" / "values.yaml"), SMALL)
-    assert pairs["trigger"].str.startswith("shared_flow_start.").all()
+    assert pairs["apis"].str[0].str.startswith("shared_flow_start.").all()
 
 
 def test_the_triggers_to_borrow_are_whole():

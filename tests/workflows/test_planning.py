@@ -3,50 +3,43 @@ import random
 import pytest
 
 from lib.workbook.inputs import InputError
+from lib.workflows import planning
 from lib.workflows.apis import SHARED_IDS
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import is_testable
-from lib.workflows.planning import APISampler, FlowDistribution, FlowKnobs, draw_plan
+from lib.workflows.planning import APISampler, FlowDistribution, draw_plan
 
 
-def test_what_the_flow_has_just_made_is_not_deleted(catalogue):
-    distribution = FlowDistribution(catalogue, FlowKnobs())
+@pytest.fixture(scope="module")
+def known(catalogue):
+    return FlowDistribution(catalogue, seed=7)
+
+
+def test_what_the_flow_has_just_made_is_not_deleted(catalogue, known):
     deleted = 0
     for seed in range(400):
-        sampler = APISampler(
-            distribution,
-            random.Random(seed),
-            catalogue["shared_microsoftforms.CreateFormWebhook"],
-            distribution.trained,
-        )
+        form = catalogue["shared_microsoftforms.CreateFormWebhook"]
+        sampler = APISampler(known, random.Random(seed), form, known.trained)
         sampler.add(catalogue["shared_commondataserviceforapps.CreateRecord"])
         deleted += sampler.draw(1, last=True)[-1].name == "shared_commondataserviceforapps.DeleteRecord"
     assert deleted <= 1
 
 
-def test_a_plan_has_its_focus_and_what_that_needs(catalogue):
-    distribution = FlowDistribution(catalogue, FlowKnobs())
-    exchange = distribution.exchange
-    focus = next(a for a in distribution.actions if exchange.needs[distribution.number[a.name]].any() and a.in_training)
-    needed = exchange.needs[distribution.number[focus.name]]
-    found = 0
-    for seed in range(60):
-        plan = draw_plan(distribution, random.Random(seed), "unseen", focus)
-        if plan is None:
-            continue
-        before = [plan.trigger, *plan.before]
-        assert focus in before
-        have = {
-            column for api in before[: before.index(focus)] for column in exchange.columns(exchange.gives[api.name])
-        }
-        assert set(needed.nonzero()[0]) <= have
-        found += 1
-    assert found > 20
+def test_a_plan_has_its_focus_and_what_that_needs(known):
+    focus = next(a for a in known.actions if known.needs[known.number[a.name]].any() and a.in_training)
+    plans = [draw_plan(known, random.Random(seed), "unseen", focus) for seed in range(60)]
+    plans = [plan for plan in plans if plan is not None]
+    assert len(plans) > 20
+    for plan in plans:
+        calls = [plan.trigger, *plan.before]
+        have = {column for api in calls[: calls.index(focus)] for column in known.columns(known.gives[api.name])}
+        assert set(known.needs[known.number[focus.name]].nonzero()[0]) <= have
 
 
-def test_a_plan_with_a_condition_has_something_to_test_and_at_most_five_calls(catalogue):
-    distribution = FlowDistribution(catalogue, FlowKnobs(length_shares=[0, 0, 0, 0, 1], condition_share=1.0))
-    plans = [draw_plan(distribution, random.Random(seed), "training", None) for seed in range(150)]
+def test_a_plan_with_a_condition_has_something_to_test_and_at_most_five_calls(known, monkeypatch):
+    monkeypatch.setattr(planning, "LENGTH_SHARES", (0, 0, 0, 0, 1))
+    monkeypatch.setattr(planning, "CONDITION_SHARE", 1.0)
+    plans = [draw_plan(known, random.Random(seed), "training", None) for seed in range(150)]
     plans = [plan for plan in plans if plan is not None]
     assert len(plans) > 80
     for plan in plans:
@@ -59,19 +52,26 @@ def test_a_plan_with_a_condition_has_something_to_test_and_at_most_five_calls(ca
     assert any(plan.before for plan in plans)
 
 
+def test_flows_around_rare_apis_use_what_weights_would_not(catalogue, known, monkeypatch):
+    rare = {api.name for api in catalogue if api.in_training and api.use == "rare"}
+    count = {}
+    for tail in (0.0, 1.0):
+        monkeypatch.setattr(planning, "TAIL_SHARE", tail)
+        plans = [draw_plan(known, random.Random(seed), "training", None) for seed in range(300)]
+        count[tail] = sum(bool(rare & {a.name for a in (plan.trigger, *plan.before)}) for plan in plans if plan)
+    assert count[1.0] > 2 * count[0.0]
+
+
 def test_a_catalogue_without_phrases_is_an_error(catalogue):
-    bare = Catalogue({}, catalogue.connectors)
     with pytest.raises(InputError, match="no trigger or no action with phrases"):
-        FlowDistribution(bare, FlowKnobs())
+        FlowDistribution(Catalogue({}, catalogue.connectors), seed=7)
 
 
-def test_what_actions_need_some_call_gives_within_the_connector(catalogue):
-    exchange = FlowDistribution(catalogue, FlowKnobs()).exchange
-    assert exchange.needs.shape == exchange.provides.shape
-    assert exchange.needs.any(axis=1).sum() > 50
-    for connector, kind in exchange.column:
-        assert any((connector, kind) in given for given in exchange.gives.values())
+def test_what_actions_need_some_call_gives_within_the_connector(known):
+    assert known.needs.any(axis=1).sum() > 50
+    for connector, kind in known.column:
+        assert any((connector, kind) in given for given in known.gives.values())
         assert (connector == "") == (kind == "file" or kind in SHARED_IDS)
-    files = exchange.column["", "file"]
-    assert exchange.needs[:, files].any()
-    assert not exchange.takes_id[:, files].any()
+    files = known.column["", "file"]
+    assert known.needs[:, files].any()
+    assert not known.takes_id[:, files].any()

@@ -101,9 +101,11 @@ def test_what_a_step_looked_up_is_taken_up_rather_and_only_once(draft):
     title = Field("title", "subject")
     visible = [*outputs(MAIL), *outputs(CARD, 1, "y")]
     api = API("tasks", "Add", "Add a task", "Tasks", parameters=(title,))
-    assert [(o.variable, weight) for o, weight in candidates(one, api, title, visible)] == [("x", 6.0), ("y", 18.0)]
+    assert [(o.variable, weight) for o, weight in candidates(one, api, title, visible).items()] == [
+        ("x", 6.0), ("y", 18.0),
+    ]  # fmt: skip
     one.referred.add(visible[-1].reference)
-    assert candidates(one, api, title, visible)[-1][1] == pytest.approx(1.8)
+    assert candidates(one, api, title, visible)[visible[-1]] == pytest.approx(1.8)
 
 
 def test_ends_of_ranges(catalogue):
@@ -119,10 +121,8 @@ def test_ends_of_ranges(catalogue):
     ("value", "layout", "clock", "words"),
     [
         ("2024-03-05", "{day} {month} {year}", "at {twelve}", "5 March 2024"),
-        ("2024-03-05", "{short} {day} {year}", "at {twelve}", "Mar 5 2024"),
         ("2024-03-05T14:00:00Z", "{month} {day}, {year}", "at {twelve}", "March 5, 2024 at 2 pm"),
         ("2024-03-05T14:30:00Z", "{iso}", "at {twelve}", "2024-03-05 at 2:30 PM"),
-        ("2024-03-05T09:30:00Z", "{iso}", "{hour24}", "2024-03-05 09:30"),
         ("2024-03-05T09:30:00Z", "{iso}", "at {plain}", "2024-03-05 at 9:30"),
         ("2024-03-05T12:00:00Z", "{iso}", "at {twelve}", "2024-03-05 at 12 pm"),
         ("2024-03-05T09:30:00Z", "", "at {plain}", "2024-03-05T09:30:00Z"),
