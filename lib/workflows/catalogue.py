@@ -7,24 +7,17 @@ same metadata from Swagger 2 and OpenAPI 3 documents, which say nothing about ho
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pydantic
 from pydantic import AfterValidator, StringConstraints, field_validator, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, did_you_mean, parse_yaml, read_yaml, validated
 from lib.workflows.apis import API, APP, KINDS, SLOT, Connector, Field, Use, meant
 from lib.workflows.openapi import read_documents
-
-Category = Literal[
-    "mail", "chat", "calendar", "tasks", "files", "documents", "forms", "data", "crm", "support", "development",
-    "social", "marketing", "shop", "finance", "people", "approvals", "signing", "analytics", "security", "ai",
-    "media", "devices", "places", "events", "web",
-]  # fmt: skip
-Type = Literal["string", "integer", "number", "boolean", "array", "object"]
 
 
 def _known_kind(kind: str) -> str:
@@ -33,23 +26,12 @@ def _known_kind(kind: str) -> str:
     return kind
 
 
-def _unreserved(key: str) -> str:
-    if not key.strip("* ") or re.search(r"[\"'\\{}*|\x00-\x1f\x7f]", key.removesuffix("*")):
-        raise ValueError(f"{key!r} is empty or holds a reserved character: \" ' \\ {{ }} * | or a control character")
-    return key
-
-
-def _plain_slots(phrase: str) -> str:
-    if re.search(r"[{}\[\]|\n]", SLOT.sub("", phrase)) or "" in SLOT.findall(phrase):
-        raise ValueError(f"{phrase!r}: slots are written {{name}}; no other braces, brackets or bars")
-    return phrase
-
-
+Kind = Annotated[str, AfterValidator(_known_kind)]
+Type = Literal["string", "integer", "number", "boolean", "array", "object"]
 ConnectorId = Annotated[str, StringConstraints(pattern=r"^shared_[a-z0-9][a-z0-9_\-]*$")]
 OperationId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_\-]*$")]
-Kind = Annotated[str, AfterValidator(_known_kind)]
-Key = Annotated[str, AfterValidator(_unreserved)]
-Phrase = Annotated[Text, AfterValidator(_plain_slots)]
+Key = Annotated[str, StringConstraints(pattern=r"""^[^"'\\{}*|\x00-\x1f\x7f]+\*?$""")]  # a star: required
+Phrase = Annotated[Text, StringConstraints(pattern=r"^([^{}\[\]|\n]|\{[^{}\[\]|\n]+\})+$")]  # slots are written {name}
 
 
 class WrittenField(Strict):
@@ -101,14 +83,8 @@ class WrittenOperation(Strict):
         return {} if value is None else value
 
     @model_validator(mode="after")
-    def _check(self) -> WrittenOperation:
+    def _slots_are_keys(self) -> WrittenOperation:
         keys = [key.removesuffix("*") for key in self.parameters]
-        twice = [key for key, count in Counter(keys).items() if count > 1]
-        if twice:
-            raise ValueError(f"parameters: {twice[0]} is there twice, with a star and without")
-        starred = [key for key in self.returns if key.endswith("*")]
-        if starred:
-            raise ValueError(f"returns: {starred[0]!r}: only parameters can be required")
         for name in ("phrases", "terse", "clauses"):
             for phrase in getattr(self, name):
                 for slot in SLOT.findall(phrase):
@@ -122,14 +98,10 @@ class WrittenConnector(Strict):
 
     connector: ConnectorId
     name: Text
-    called: Annotated[list[Text], AfterValidator(lambda names: names or _none_called())]
-    category: Category
+    called: Annotated[list[Text], pydantic.Field(min_length=1)]
+    category: Text
     use: Use = "common"
     held_out: bool = False
-
-
-def _none_called() -> None:
-    raise ValueError("needs at least one name")
 
 
 class Entry(Strict):
@@ -160,10 +132,6 @@ class Catalogue:
         if name not in self.apis:
             raise KeyError(f"no API {name}{did_you_mean(name, self.apis)}")
         return self.apis[name]
-
-    def __repr__(self) -> str:
-        skipped = f", {len(self.skipped)} files skipped" if self.skipped else ""
-        return f"<Catalogue of {len(self.apis)} APIs in {len(self.connectors)} connectors{skipped}>"
 
     @classmethod
     def load(cls, path: str | Path) -> Catalogue:
@@ -235,8 +203,7 @@ def _read_connector(path: Path) -> tuple[Connector, list[API]]:
     record = read_yaml(path)
     if not isinstance(record, dict) or not isinstance(record.get("operations"), list) or not record["operations"]:
         raise InputError(f"{path}: expected a mapping with a list of operations")
-    about = {key: value for key, value in record.items() if key != "operations"}
-    written = validated(WrittenConnector, about, str(path))
+    told = validated(WrittenConnector, {key: record[key] for key in record if key != "operations"}, str(path))
     raw: dict[str, dict] = {}
     apis = []
     for number, operation in enumerate(record["operations"], start=1):
@@ -244,51 +211,41 @@ def _read_connector(path: Path) -> tuple[Connector, list[API]]:
         if not isinstance(operation, dict):
             raise InputError(f"{where}: expected a mapping")
         where += f" ({operation.get('id', 'without id')})"
-        operation = _with_sibling(operation, raw, where)
-        read = validated(WrittenOperation, operation, where)
-        if read.id in raw:
+        if sibling := operation.pop("like", None):  # what it leaves unsaid is taken from there
+            if str(sibling) not in raw:
+                raise InputError(f"{where}: like: there is no operation {sibling!r} above")
+            operation = raw[str(sibling)] | operation
+        written = validated(WrittenOperation, operation, where)
+        if written.id in raw:
             raise InputError(f"{where}: this id is used twice")
-        raw[read.id] = operation
-        apis.append(_api(written, read))
-    connector = Connector(written.connector, written.name, tuple(written.called), written.category, written.use)
-    return connector, apis
-
-
-def _with_sibling(operation: dict, earlier: dict[str, dict], where: str) -> dict:
-    """The operation, with what it leaves unsaid taken from the one that `like` names."""
-    if "like" not in operation:
-        return operation
-    if operation["like"] not in earlier:
-        raise InputError(f"{where}: like: there is no operation {operation['like']!r} above")
-    return earlier[operation["like"]] | {key: value for key, value in operation.items() if key != "like"}
-
-
-def _api(connector: WrittenConnector, operation: WrittenOperation) -> API:
-    return API(
-        connector=connector.connector,
-        operation=operation.id,
-        display_name=operation.name,
-        app_name=connector.name,
-        description=operation.description,
-        trigger=operation.trigger,
-        dynamic=operation.dynamic,
-        in_training=not (connector.held_out or operation.held_out),
-        use=operation.use,
-        parameters=tuple(_field(key, value) for key, value in operation.parameters.items()),
-        returns=tuple(_field(key, value) for key, value in operation.returns.items()),
-        phrases=tuple(operation.phrases),
-        terse=tuple(operation.terse),
-        clauses=tuple(operation.clauses),
-    )
+        raw[written.id] = operation
+        api = API(
+            connector=told.connector,
+            operation=written.id,
+            display_name=written.name,
+            app_name=told.name,
+            description=written.description,
+            trigger=written.trigger,
+            dynamic=written.dynamic,
+            in_training=not (told.held_out or written.held_out),
+            use=written.use,
+            parameters=tuple(_field(key, value) for key, value in written.parameters.items()),
+            returns=tuple(_field(key, value) for key, value in written.returns.items()),
+            phrases=tuple(written.phrases),
+            terse=tuple(written.terse),
+            clauses=tuple(written.clauses),
+        )
+        apis.append(api)
+    return Connector(told.connector, told.name, tuple(told.called), told.category, told.use), apis
 
 
 def _field(key: str, written: WrittenField) -> Field:
-    kind_type, kind_format = KINDS.get(written.kind, ("string", ""))
+    usual_type, usual_format = KINDS.get(written.kind, ("string", ""))
     return Field(
         key=key.removesuffix("*"),
         kind=written.kind,
-        type=written.type or kind_type,
-        format=kind_format if written.format is None else written.format,
+        type=written.type or usual_type,
+        format=usual_format if written.format is None else written.format,
         summary=written.summary,
         description=written.description,
         required=key.endswith("*"),

@@ -5,8 +5,8 @@ from collections import defaultdict
 
 from lib.workflows.apis import API, APP, SLOT, said
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.pairs import has_type
 
+JSON_TYPES = {"string": (str,), "number": (int, float), "integer": (int,), "boolean": (bool,)}
 LEAST_PHRASES, LEAST_TERSE = 6, 2
 CONJUNCTIONS = re.compile(r"(when|whenever|if|once|after|every time|each time|as soon as|please|then)\b", re.IGNORECASE)
 
@@ -41,11 +41,12 @@ def _problems_of(api: API, values: dict[str, list]) -> list[str]:
         problems.append("returns: a trigger needs outputs to test or to pass on")
     if len(api.parameters) > 20:
         problems.append("parameters: at most 20")
-    asked = {api.parameter(s).key for t in (*api.phrases, *api.clauses) for s in SLOT.findall(t) if s != APP}
+    asked = {parameter.key for text in (*api.phrases, *api.clauses) for parameter in api.slots(text)}
     for field in (*api.parameters, *api.returns):
         if field.kind == "choice" and len(field.examples) < 2:
             problems.append(f"{field.key}: a choice needs at least two examples")
-        problems += [f"{field.key}: {e!r} is no {field.type}" for e in field.examples if not has_type(e, field.type)]
+        problems += [f"{field.key}: {e!r} is no {field.type}" for e in field.examples
+                     if type(e) not in JSON_TYPES.get(field.type, (type(e),))]  # fmt: skip
     # A returned field may have the key of a parameter that people say: a slot means the parameter.
     for parameter in api.parameters:
         spoken = said(parameter.kind) and parameter.kind != "choice"
