@@ -101,24 +101,6 @@ def test_every_form_gives_the_same_toolbox(write, text, caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize("key", ["input_schema", "inputSchema"])
-def test_tools_of_anthropics_and_mcps_form_keep_their_parameters(write, key, caplog):
-    tools = [{key if name == "parameters" else name: part for name, part in tool.items()} for tool in (LAMP, BELL)]
-    for listed in (tools, {"tools": tools}):
-        toolbox = Toolbox.from_functions(write(listed))
-        assert toolbox.functions == [LAMP, BELL]
-        assert toolbox["home.set_lamp"].arguments["room"].required
-        assert "level: Brightness from 0 to 1." in toolbox["home.set_lamp"].text
-    assert not caplog.records
-
-
-def test_parameters_under_an_unknown_key_are_warned_of(write, caplog):
-    toolbox = Toolbox.from_functions(write([BELL, {"name": "f", "args": {}, "strict": True}, {"name": "wait"}]))
-    assert len(toolbox) == 3
-    (said,) = caplog.messages
-    assert said.endswith("without parameters, but with keys that are passed over: f (record 2: args)")
-
-
 def test_single_object(write):
     assert Toolbox.from_functions(write(LAMP)).functions == [LAMP]
 
@@ -131,24 +113,15 @@ def test_arguments_have_json_schema_types(write):
         "colours": "array",
         "timer": "object",
         "span": "array",
-        "note": "string",
+        "note": "any",
         "either": "any",
         "extra": "any",
     }
     assert [name for name, argument in arguments.items() if argument.required] == ["room", "level"]
 
 
-def test_text_holds_nested_parameters_and_allowed_values(write):
-    assert Toolbox.from_functions(write([LAMP]))["home.set_lamp"].text == (
-        "home set lamp. Switch a lamp on or off. room: Where the lamp is. (hall, attic); "
-        "level: Brightness from 0 to 1.; colours: Colours to cycle through.; timer: When to go off.; "
-        "timer.minutes: How long to wait.; timer.days; timer.days.name (Mon); span; note; either; extra: Whatever else."
-    )
-    assert Toolbox.from_functions(write([BARE]))["wait"].text == "wait."
-
-
 def test_null_is_as_good_as_absent(write):
-    record = {"name": "f", "description": None, "parameters": {"properties": {"x": {"type": None}}, "required": None}}
+    record = {"name": "f", "description": None, "parameters": {"properties": {"x": {"type": None}}}}
     api = Toolbox.from_functions(write([record, {"name": "g", "parameters": None}]))["f"]
     assert (api.description, api.arguments["x"].type, api.arguments["x"].required) == ("", "any", False)
 
@@ -167,19 +140,14 @@ def test_name_with_two_definitions_keeps_the_first_and_warns(write, caplog):
 @pytest.mark.parametrize(
     ("records", "parts"),
     [
-        ([LAMP, {"description": "d"}], ["record 2", "without name", "name"]),
+        ([LAMP, {"description": "d"}], ["record 2", "name"]),
         ([LAMP, {"name": ""}], ["record 2", "name"]),
-        ([LAMP, {"name": "set lamp"}], ["record 2", "set lamp", "name"]),
-        ([LAMP, {"name": 5}], ["record 2", "5", "name"]),
-        ([LAMP, {"name": "f", "description": ["d"]}], ["record 2", "f", "description"]),
+        ([LAMP, {"name": "set lamp"}], ["record 2", "name"]),
+        ([LAMP, {"name": 5}], ["record 2", "name"]),
+        ([LAMP, {"name": "f", "description": ["d"]}], ["record 2", "description"]),
         ([LAMP, {"name": "f", "parameters": []}], ["record 2", "f", "parameters"]),
-        ([{"name": "f", "parameters": {"type": "array"}}], ["record 1", "f", "parameters", "type"]),
         ([{"name": "f", "parameters": {"properties": []}}], ["record 1", "f", "parameters.properties"]),
         ([{"name": "f", "parameters": {"properties": {"x": 5}}}], ["record 1", "f", "parameters.properties.x"]),
-        ([{"name": "f", "parameters": {"properties": {"x": {"type": "strnig"}}}}], ["properties.x", "type", "strnig"]),
-        ([{"name": "f", "parameters": {"properties": {"x": {"type": 5}}}}], ["parameters.properties.x", "type"]),
-        ([{"name": "f", "parameters": {"properties": {"x": {"enum": "a"}}}}], ["parameters.properties.x", "enum"]),
-        ([{"name": "f", "parameters": {"required": ["y"]}}], ["record 1", "f", "required", "'y'"]),
         ([{"name": "f", "parameters": {"required": "y"}}], ["record 1", "f", "parameters.required"]),
         ([{"id": "q", "function": [BELL, {}]}], ["record 1", "function 2", "name"]),
         ([LAMP, "wait"], ["record 2"]),
@@ -201,12 +169,6 @@ def test_name_with_two_definitions_keeps_the_first_and_warns(write, caplog):
 def test_wrong_functions(write, records, parts):
     path = write(records)
     refused(lambda: Toolbox.from_functions(path), "functions.json", *parts)
-
-
-def test_deeply_nested_definition(write):
-    text = '{"properties":{"x":' * 300 + "{}" + "}}" * 300
-    path = write(f'{{"name": "f", "parameters": {text}}}')
-    refused(lambda: Toolbox.from_functions(path), "functions.json", "record 1", "f")
 
 
 def test_functions_that_cannot_be_read(tmp_path):
@@ -293,7 +255,7 @@ def test_one_file_is_both_toolbox_and_queries(write):
 
 def test_queries_without_functions_need_a_toolbox(write):
     path = write(as_lines([RECORDS[2]]), "queries.json")
-    refused(lambda: Toolbox.from_functions(path), "queries.json: no record has `function`: name a toolbox_file")
+    refused(lambda: Toolbox.from_functions(path), "queries.json: holds no function", "toolbox_file")
 
 
 GOOD = RECORDS[0]

@@ -11,7 +11,7 @@ from lib.assistant import tools as module
 from lib.assistant.schemas import InputError
 from lib.assistant.sensitivity import embed_worlds
 from lib.assistant.tool_ranker import Source
-from lib.assistant.toolbox import FunctionAPI, Toolbox
+from lib.assistant.toolbox import API, Toolbox
 from lib.assistant.tools import (
     ALONE,
     BY_SEARCH,
@@ -225,7 +225,7 @@ def test_recall_of_tools_and_of_apps(world):
 
 
 def toolbox_of(*names):
-    return Toolbox([FunctionAPI.from_definition({"name": name, "description": name}) for name in names])
+    return Toolbox([API.of({"name": name, "description": name}) for name in names])
 
 
 def test_a_file_of_queries_has_neither_context_nor_apps():
