@@ -164,12 +164,3 @@ def plan_prompt(tool: str, request: str, moment: str, entries: Sequence[str]) ->
 def thought_prompt(query: str, context_types: Sequence[str]) -> str:
     """`cot_prompt` for an answer as JSON: the expert's chain of thought of a training query."""
     return cot_prompt(query, context_types).rpartition("\n\n")[0]
-
-
-def toolbox_prompt(app: str, n: int) -> str:
-    """Asks for the APIs of one app (assistant paper, appendix A.3)."""
-    return (
-        f"An assistant on a phone is to control the app {APP_NAMES[app]} ({APP_CONTENTS[app]}) through functions. "
-        f"Write {n} of them that together do what people do with such an app.\n"
-        "Names are in snake_case and begin with a verb; a description is one sentence; so is that of an argument."
-    )

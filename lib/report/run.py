@@ -60,8 +60,6 @@ def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
         remote_settings(world)
     except InputError as error:
         raise ProfileError(f"{path}: {error}") from error
-    if world.written_toolbox and not world.data_writer:
-        raise ProfileError(f"{path}: written_toolbox needs a data_writer: it writes the toolbox")
     if world.world_folder and world.data_writer:
         raise ProfileError(f"{path}: world_folder and data_writer exclude each other: one of them gives the personas")
     if is_remote(chains.writer) and not chains.distilled_writer:

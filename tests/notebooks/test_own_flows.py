@@ -8,7 +8,6 @@ import sys
 
 import pandas as pd
 import pytest
-import yaml
 from safetensors.numpy import load_file
 
 from lib.workbook.artifacts import ROOT
@@ -196,16 +195,13 @@ def test_personas_written_by_a_model_and_test_pairs_judged_by_people(project, mo
     with Endpoint(answer) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
         write = {"openapi_folder": "apis", "data_writer": "remote:gpt-4"}
-        write["written_toolbox"] = True
         done = run(project, **write)
         assert done.returncode == 0, done.stderr[-3000:]
         steps = pd.read_parquet(data / "written_world.parquet").set_index("step")
         personas = (data / "personas.jsonl").read_text().splitlines()
-        written = len(yaml.safe_load((data / "written_world" / "toolbox.yaml").read_text()))
-        assert 0 < written == steps.loc["toolbox", "kept"] == len(pd.read_parquet(data / "toolbox.parquet"))
-        assert 0 < len(personas) == steps.loc["personas", "kept"] <= 8
+        assert 0 < len(personas) == steps.loc["personas", "valid"] <= 8
         assert len(personas) == len((data / "written_world" / "personas.jsonl").read_text().splitlines())
-        assert len(pd.read_parquet(data / "queries.parquet")) == steps.loc["queries", "kept"]
+        assert len(pd.read_parquet(data / "queries.parquet")) == steps.loc["thoughts", "asked"]
         flows = pd.read_parquet(data / "flows.parquet")
         asked = len(endpoint.requests)
 
