@@ -1,5 +1,5 @@
-"""A sceptic's questions to a world of personas: where arguments stand, what training and evaluation share, which
-shortcuts there are, and whether readers agree with the labels.
+"""A sceptic's questions to a world of personas: where arguments stand, what training and evaluation share, and whether
+readers agree with the labels.
 
 These read gold labels and provenance, which no retrieval method may see.
 """
@@ -11,17 +11,14 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import cohen_kappa_score
 
-from lib.assistant.needs import KINDS, is_said
-from lib.assistant.queries import normal_text, qrels_of
-from lib.assistant.signals import opens_before
-from lib.retrieval.bm25 import content_terms
-from lib.retrieval.stores import candidate_pairs, relevant_pairs_mask
+from lib.assistant.needs import is_said
+from lib.assistant.queries import normal_text
+from lib.workbook.inputs import InputError
 
 QUESTIONS = {  # the first is answered before the label is shown
     "understood": "one best reading",
@@ -31,9 +28,6 @@ QUESTIONS = {  # the first is answered before the label is shown
     "arguments_right": "right arguments",
     "another": "another call would do as well",
 }
-
-
-# ---------------------------------------------------------------- where arguments stand
 
 
 def argument_sources(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
@@ -63,108 +57,39 @@ def stands_in(value: object, text: str, now: datetime) -> bool:
     if isinstance(value, list):
         return all(stands_in(part, text, now) for part in value)
     moment = is_said(str(value), text, now)
-    return f" {_words(str(value))} " in f" {_words(text)} " if moment is None else moment
+    value, text = (" ".join(re.findall(r"[^\W_]+", words.casefold())) for words in (str(value), text))
+    return f" {value} " in f" {text} " if moment is None else moment
 
 
-def _words(text: str) -> str:
-    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
-
-
-# ---------------------------------------------------------------- what both sides share
-
-
-def shared_values(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def shared_values(frames: Mapping[str, pd.DataFrame], apart: bool = False) -> pd.DataFrame:
     """What training and evaluation have in common: personas, query texts, phrasings, item templates and needs.
 
     Item templates count where their items are relevant to some query.
 
     Args:
         frames: as `lib.assistant.world.frames` makes them.
+        apart: raise InputError where personas, query texts or phrasings are shared: a simulated world keeps them apart.
 
     Returns:
         columns what, training, evaluation, shared (numbers of distinct values).
     """
-    queries, gold, origin = frames["queries"], frames["gold"], frames["provenance"]
-    template = origin.set_index("item")["template"] if len(origin) else pd.Series(dtype=object)
-    labels = gold.set_index("query")
+    queries, labels = (frames[name].set_index("query") for name in ("queries", "gold"))
+    template = frames["provenance"].set_index("item")["template"]
     values = {
-        "personas": queries.set_index("query")["persona"],
-        "query texts": queries.set_index("query")["text"].map(normal_text),
+        "personas": queries["persona"],
+        "query texts": queries["text"].map(normal_text),
         "phrasings": labels["phrasing"],
         "item templates of relevant items": labels["relevant"].explode().map(template),
         "needs asked for": labels["need"],
     }
-    split = queries.set_index("query")["split"]
     rows = []
     for what, column in values.items():
-        side = column.index.map(split)
+        side = column.index.map(queries["split"])
         training, evaluation = (set(column[side == name].dropna()) for name in ("training", "evaluation"))
         rows.append((what, len(training), len(evaluation), len(training & evaluation)))
+        if apart and training & evaluation and what in ("personas", "query texts", "phrasings"):
+            raise InputError(f"training and evaluation share {what}")
     return pd.DataFrame(rows, columns=["what", "training", "evaluation", "shared"])
-
-
-def check_apart(shared: pd.DataFrame) -> None:
-    """That a simulated world keeps personas, query texts and phrasings apart.
-
-    Args:
-        shared: as `shared_values` returns it.
-
-    Raises:
-        ValueError: training and evaluation share some; names it.
-    """
-    in_both = shared.set_index("what")["shared"]
-    if broken := [what for what in ("personas", "query texts", "phrasings") if in_both[what]]:
-        raise ValueError(f"training and evaluation share {' and '.join(broken)}")
-
-
-# ---------------------------------------------------------------- shortcuts
-
-
-def shortcuts(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """What a lazy method could live on, beside what chance gives: columns question, here, by chance (percent).
-
-    Args:
-        frames: as `lib.assistant.world.frames` makes them.
-    """
-    queries, items, gold = frames["queries"], frames["items"], frames["gold"]
-    first = gold["apis"].str[0]
-    commonest = first.groupby(gold["need"]).transform(lambda apis: apis.mode().iloc[0])
-    rows: list[tuple[Any, ...]] = [
-        ("API is the topic's commonest", (commonest == first).mean(), first.value_counts(normalize=True).iloc[0])
-    ]
-    pairs = candidate_pairs(queries, items, on="persona")
-    right = relevant_pairs_mask(pairs, qrels_of(gold))
-    of_query, of_item = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
-    asked, kept = ([frozenset(content_terms(text)) for text in frame["text"]] for frame in (queries, items))
-    same_word = np.array(
-        [not asked[query].isdisjoint(kept[item]) for query, item in zip(of_query, of_item, strict=True)]
-    )
-    kind = pairs["query"].map(gold.set_index("query")["kind"]).to_numpy()
-    for name in KINDS:
-        found = kind == name
-        rows.append(
-            (
-                f"{name} query shares a word with a relevant item",
-                *map(_mean, (same_word[found & right], same_word[found & ~right])),
-            )
-        )
-    timed = items["app"].isin(["calendar", "reminders"]).to_numpy()[of_item]
-    ahead = items["shown"].to_numpy()[of_item] - queries["time"].to_numpy()[of_query]
-    soon = timed & (ahead >= np.timedelta64(0)) & (ahead <= np.timedelta64(2, "h"))
-    rows.append(("event or reminder due within 2 h is relevant", _mean(right[soon]), _mean(right[timed])))
-    count, last = opens_before(pairs, queries, items, frames["opens"])
-    used = pairs.assign(count=count, last=last, right=right).sort_values(["query_row", "item_row"]).groupby("query_row")
-    for question, opened in (("most opened item is relevant", "count"), ("last opened item is relevant", "last")):
-        rows.append((question, used.obj.loc[used[opened].idxmax(), "right"].mean(), used["right"].mean().mean()))
-    table = pd.DataFrame(rows, columns=["question", "here", "by chance"]).set_index("question")
-    return table.mul(100).reset_index()
-
-
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else np.nan
-
-
-# ---------------------------------------------------------------- readers
 
 
 def label_hashes(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:

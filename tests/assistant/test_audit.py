@@ -16,9 +16,6 @@ def small(make_world):
     return frames(make_world(seed=5, n_personas=60, n_training_queries=300, n_evaluation_queries=60))
 
 
-# ---------------------------------------------------------------- where arguments stand
-
-
 @pytest.mark.parametrize(
     ("text", "call", "source"),
     [
@@ -43,63 +40,16 @@ def test_where_arguments_stand(text, call, source):
     assert audit.argument_sources(queries, gold)["q"] == source
 
 
-# ---------------------------------------------------------------- what both sides share, and shortcuts
-
-
 def test_a_simulated_world_keeps_its_sides_apart_and_a_spoilt_one_is_named(small):
-    audit.check_apart(audit.shared_values(small))
+    assert audit.shared_values(small, apart=True).set_index("what").loc["needs asked for", "shared"] > 10
     queries = small["queries"].copy()
     flipped = queries["query"].isin(queries["query"][::2])
     queries["split"] = queries["split"].where(~flipped, "evaluation")
-    spoilt = audit.shared_values(small | {"queries": queries})
-    with pytest.raises(ValueError, match="share personas and phrasings"):
-        audit.check_apart(spoilt)
-
-
-def test_shortcuts_by_hand():
-    """Two queries of one persona with three items: the first asks for the one used most, the second for the last."""
-    at = pd.Timestamp("2023-12-10 12:00")
-    tables = {
-        "queries": pd.DataFrame(
-            {"query": ["a", "b"], "persona": "p", "text": ["Bread?", "That one"], "time": at, "place": "home"}
-        ),
-        "items": pd.DataFrame(
-            {
-                "persona": "p",
-                "item": ["i", "j", "k"],
-                "app": ["notes", "calendar", "reminders"],
-                "text": ["bread", "lesson", "rent"],
-                "shown": [at, at + pd.Timedelta("1h"), at + pd.Timedelta("3h")],
-            }
-        ),
-        "gold": pd.DataFrame(
-            {
-                "query": ["a", "b"],
-                "kind": ["meaning", "habit"],
-                "need": ["x", "x"],
-                "apis": [["one"], ["two"]],
-                "relevant": [["i"], ["j"]],
-            }
-        ),
-        "opens": pd.DataFrame(
-            {"item": ["i", "i", "j", "k"], "time": at - pd.to_timedelta([9, 8, 1, 2], "h"), "place": "home"}
-        ),
-    }
-    found = audit.shortcuts(tables).set_index("question")
-    expected = {
-        "API is the topic's commonest": (50, 50),
-        "meaning query shares a word with a relevant item": (100, 0),
-        "habit query shares a word with a relevant item": (0, 0),
-        "event or reminder due within 2 h is relevant": (50, 25),
-        "most opened item is relevant": (50, 100 / 3),
-        "last opened item is relevant": (50, 100 / 3),
-    }
-    for question, values in expected.items():
-        assert found.loc[question].tolist() == pytest.approx(list(values)), question
-    assert np.isnan(found.loc["either query shares a word with a relevant item", "here"])
-
-
-# ---------------------------------------------------------------- readers
+    with pytest.raises(ValueError, match="share personas"):
+        audit.shared_values(small | {"queries": queries}, apart=True)
+    found = audit.shared_values(small | {"queries": queries}).set_index("what")
+    both = queries.groupby("persona")["split"].nunique() == 2
+    assert found.loc["personas", "shared"] == both.sum() > 0
 
 
 def reading(query, reader="A", proposed="label", label="h", **answers):
