@@ -2,8 +2,8 @@
 
 A need says what a user wants, the ways in which people voice it (`phrasings`), where a persona may keep the items that
 answer it (`keeps`), which call then serves it (`plan`), how an expert would reason about where to look (`cot`), and
-items that look right but are not (`decoys`). A `Need` is voiced without saying all: its call's arguments stand in the
-items that the persona keeps. An `ExplicitNeed` (`data/needs/explicit/`) says them: "put oat milk on my shopping list";
+items that look right but are not (`decoys`). Most are voiced without saying all: the arguments of the call stand in the
+items that the persona keeps. An explicit need (`data/needs/explicit/`) says them: "put oat milk on my shopping list";
 its items are gold, too, though the call can be made without them.
 
 Templates have slots, `{teacher}` or `{teacher.first}`: who and what of a persona, and an item's fields in plans. A
@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +28,7 @@ from pydantic import Field, TypeAdapter
 
 from lib.assistant.plans import parse_plan
 from lib.assistant.schemas import App, Place
-from lib.assistant.toolbox import DEFAULT_API, Toolbox
+from lib.assistant.toolbox import DEFAULT_API
 from lib.workbook.inputs import InputError, Strict, Text, read_yaml
 
 Kind = Literal["meaning", "habit", "either"]
@@ -180,8 +179,20 @@ class Cot(Strict):
     blind: list[Text] = Field(min_length=2)
 
 
-class AnyNeed(Strict):
-    """What all needs have."""
+class When(Strict):
+    """What `{when}` may mean: how many days from now, 0 (today) to 6, and between which hours of the day."""
+
+    days: tuple[int, int]
+    hours: tuple[int, int]
+
+
+class Need(Strict):
+    """A need. One whose phrasings are a list is explicit: they say all that its call takes, or the call takes nothing
+    but the day it is asked on.
+
+    Attributes:
+        same_day: its events take place on the day that its queries are about; all of them are voiced on one day.
+    """
 
     need: Text = Field(pattern=r"^[a-z][a-z0-9_]*$")
     ask: Text
@@ -190,83 +201,31 @@ class AnyNeed(Strict):
     age: tuple[int, int] | None = None
     habit: Habit
     vars: dict[str, Texts] = {}
+    said: dict[str, Texts] = {}
+    when: When | None = None
+    same_day: bool = False
+    phrasings: dict[Kind, Texts] | Texts
     keeps: dict[str, Keep] = Field(min_length=1)
+    cot: Cot | Texts
     decoys: list[Wording] = Field(min_length=2)
 
     @property
     def voiced(self) -> dict[str, list[str]]:
         """Its phrasings, by the kind that phrasing ids name."""
-        raise NotImplementedError
+        if isinstance(self.phrasings, list):
+            return {"explicit": self.phrasings}
+        return {kind: self.phrasings[kind] for kind in KINDS}
 
-    @property
-    def group(self) -> Group:
-        raise NotImplementedError
-
-    def thoughts(self, kind: str) -> list[str]:
-        """Ways of reasoning about where to look, for a query of this kind."""
-        raise NotImplementedError
-
-    def draw_said(self, now: datetime, rng: np.random.Generator, day: date | None = None) -> dict[str, object]:
-        """Slots that one query, voiced at `now`, fills on its own, apart from what the persona and its items give; a
-        moment that it names is on `day` where one is given."""
-        return {}
-
-    def day_asked(self, now: datetime, rng: np.random.Generator) -> date | None:
-        """The day that a query voiced at `now` is about, where the need's events are to be on it."""
-        return None
-
-    @property
+    @cached_property
     def api_source(self) -> str:
         """What decides the call: `need` alone, or the `place` where a persona keeps the matter."""
         plans = {tuple(api for api, _ in keep.calls) for keep in self.keeps.values()}
         return "need" if len(plans) == 1 else "place"
 
-
-class Need(AnyNeed):
-    """A need voiced without saying all: its call's arguments stand in the items that the persona keeps."""
-
-    phrasings: dict[Kind, Annotated[list[Text], Field(min_length=4)]] = Field(min_length=3)
-    keeps: dict[str, Keep] = Field(min_length=2)
-    cot: Cot
-
-    @property
-    def voiced(self) -> dict[str, list[str]]:
-        return {kind: self.phrasings[kind] for kind in KINDS}
-
-    @property
+    @cached_property
     def group(self) -> Group:
-        return "kept"
-
-    def thoughts(self, kind: str) -> list[str]:
-        return self.cot.blind if kind == "habit" else self.cot.informed
-
-
-class When(Strict):
-    """What `{when}` may mean: how many days from now, 0 (today) to 6, and between which hours of the day."""
-
-    days: tuple[int, int]
-    hours: tuple[int, int]
-
-
-class ExplicitNeed(AnyNeed):
-    """A need whose phrasings say all that the call takes, or whose call takes nothing but the day it is asked on.
-
-    Attributes:
-        same_day: its events take place on the day that its queries are about; all of them are voiced on one day.
-    """
-
-    said: dict[str, Texts] = {}
-    when: When | None = None
-    same_day: bool = False
-    phrasings: list[Text] = Field(min_length=6)
-    cot: list[Text] = Field(min_length=2)
-
-    @property
-    def voiced(self) -> dict[str, list[str]]:
-        return {"explicit": self.phrasings}
-
-    @property
-    def group(self) -> Group:
+        if not isinstance(self.phrasings, list):
+            return "kept"
         if any(keep.kind_of_plan == "default" for keep in self.keeps.values()):
             return "unserved"
         plans = [calls for keep in self.keeps.values() for calls in (keep.calls, *keep.other_calls)]
@@ -276,20 +235,28 @@ class ExplicitNeed(AnyNeed):
         return "said" if self.api_source == "need" else "placed"
 
     def thoughts(self, kind: str) -> list[str]:
-        return self.cot
+        """Ways of reasoning about where to look, for a query of this kind."""
+        if isinstance(self.cot, list):
+            return self.cot
+        return self.cot.blind if kind == "habit" else self.cot.informed
 
     def draw_said(self, now: datetime, rng: np.random.Generator, day: date | None = None) -> dict[str, object]:
+        """Slots that one query, voiced at `now`, fills on its own, apart from what the persona and its items give; a
+        moment that it names is on `day` where one is given."""
+        if self.group == "kept":
+            return {}
         said: dict[str, object] = {name: values[rng.integers(len(values))] for name, values in self.said.items()}
         meant = {"when": draw_moment(self.when, now, rng, day)} if self.when else {}
         return said | {"now": SimpleNamespace(date=f"{now:%Y-%m-%d}")} | meant
 
     def day_asked(self, now: datetime, rng: np.random.Generator) -> date | None:
+        """The day that a query voiced at `now` is about, where the need's events are to be on it."""
         if not self.same_day:
             return None
         return now.date() + timedelta(days=int(rng.integers(*self.when.days, endpoint=True)) if self.when else 0)
 
 
-def read_needs(folder: str | Path) -> list[AnyNeed]:
+def read_needs(folder: str | Path) -> list[Need]:
     """The needs of a folder by file name, then those of its folder `explicit`.
 
     Raises:
@@ -297,35 +264,15 @@ def read_needs(folder: str | Path) -> list[AnyNeed]:
             there is none; names the file and the field.
     """
     folder = Path(folder)
-    needs: dict[str, AnyNeed] = {}
-    for form, pattern in ((Need, "*.yaml"), (ExplicitNeed, "explicit/*.yaml")):
-        for path in sorted(folder.glob(pattern)):
-            need = read_yaml(path, TypeAdapter(form))
-            if need.need != path.stem or need.need in needs:
-                raise InputError(f"{path}: need: is {need.need!r}, expected the file's name, which no other has")
-            needs[need.need] = need
+    needs: dict[str, Need] = {}
+    for path in [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("explicit/*.yaml"))]:
+        need = read_yaml(path, TypeAdapter(Need))
+        if need.need != path.stem or need.need in needs:
+            raise InputError(f"{path}: need: is {need.need!r}, expected the file's name, which no other has")
+        needs[need.need] = need
     if not needs:
         raise InputError(f"{folder}: holds no need (*.yaml)")
     return list(needs.values())
-
-
-def check_calls(needs: Sequence[AnyNeed], toolbox: Toolbox) -> None:
-    """Raises InputError where a plan is no call of the toolbox, or lacks an argument that it requires; names the need
-    and the keep."""
-    for need in needs:
-        for name, keep in need.keeps.items():
-            where = f"need {need.need}, keep {name}"
-            try:
-                calls = [call for calls in (keep.calls, *keep.other_calls) for call in calls]
-            except ValueError as error:
-                raise InputError(f"{where}: {error}") from error
-            for api, arguments in calls:
-                if api not in toolbox and api != DEFAULT_API:
-                    raise InputError(f"{where}: no API {api!r} in the toolbox")
-                known = toolbox[api].arguments if api in toolbox else {}
-                required = {argument for argument, one in known.items() if one.required}
-                if wrong := sorted((required - set(arguments)) | (set(arguments) - set(known))):
-                    raise InputError(f"{where}: {api}: the argument {wrong[0]!r} is missing, or not one of its own")
 
 
 # ---------------------------------------------------------------- days and times as people say them

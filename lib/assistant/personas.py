@@ -7,34 +7,19 @@ is a field of `WorldKnobs` or a constant here; nothing is fitted to published re
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 from scipy import stats
 
-from lib.assistant.needs import ROLES, AnyNeed, Habit, Keep, Texts, Wording, fill_template, slots_of
-from lib.assistant.schemas import (
-    APPS,
-    ITEM_TYPES,
-    PLACES,
-    TIME_FIELDS,
-    App,
-    Apps,
-    Item,
-    Open,
-    Person,
-    Persona,
-    Place,
-    WorldKnobs,
-    by_time,
-)
-from lib.workbook.inputs import InputError, Strict, Text, describe_error, read_yaml
+from lib.assistant.needs import ROLES, Habit, Keep, Need, Texts, Wording, fill_template, slots_of
+from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, Apps, Item, Open, Person, Persona, Place, WorldKnobs
+from lib.workbook.inputs import read_yaml
 
 # Context items per persona and app (assistant paper, Table 4). The paper's row order is mail, calendar, google, notes,
 # music, reminders, phone call.
@@ -44,11 +29,14 @@ ITEMS_PER_APP = {
 FIRST_DAY = datetime(2023, 12, 7)  # the day in the paper's example prompt (appendix A.2)
 LOG_DAYS = 56  # usage logs reach back eight weeks
 STALE_DAYS = 28  # a need gone stale was last served this long ago
+OPENS_PER_ITEM = 8.0  # uses of an item in its log, on average
+HARD_DISTRACTORS = 6.0  # stale or lookalike items a persona, on average
+HOUR_NOISE = 1.0  # hours, standard deviation around the habit's hour
 COPIES_OF_SUPPORTING_ITEMS = (0.2, 0.5, 0.3)  # none, one or two items of a slot that the plan does not name
 WAKING_HOURS = (7.0, 23.0)
 RIVALS = 3  # items that are opened as lately, or as often, as the answer to a query
 RECENT = timedelta(hours=24)
-TIMES_AS_OFTEN = 2.0  # opens that are added, in units of `opens_per_item`
+TIMES_AS_OFTEN = 2.0  # opens that are added, in units of `OPENS_PER_ITEM`
 CODE = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 TRAIT_SHARES = {"partner": 0.55, "children": 0.4, "pet": 0.4, "car": 0.6}
 # Where people are, by hour of day, when they follow no particular habit: weights over PLACES.
@@ -58,57 +46,34 @@ WHEREABOUTS: dict[str, dict[Place, float]] = {
         "home": 0.55, "commute": 0.08, "gym": 0.07, "cafe": 0.08, "store": 0.08, "outdoors": 0.1, "school": 0.04,
     },
 }  # fmt: skip
+# Facts of a persona by the list of `people.yaml` that each is drawn from.
+HAUNTS = {
+    "street": "streets", "gym": "gyms", "school": "schools", "clinic": "clinics", "cafe": "cafes",
+    "restaurant": "restaurants", "store": "stores", "station": "stations",
+}  # fmt: skip
+TASTES = ("music_genre", "movie_genre", "cuisine", "sport")
 Moment = tuple[datetime, Place]
 
 
-class People(Strict):
-    """`people.yaml`: the lists that names, places and tastes are drawn from."""
+class Cast(NamedTuple):
+    """The lists that names, places and tastes are drawn from, and by app the background items that nobody asks for."""
 
-    first_names: Annotated[list[Text], Field(min_length=len(ROLES) + 2)]
-    last_names: Texts
-    professions: Texts
-    companies: Texts
-    cities: Texts
-    streets: Texts
-    gyms: Texts
-    schools: Texts
-    clinics: Texts
-    cafes: Texts
-    restaurants: Texts
-    stores: Texts
-    stations: Texts
-    hobbies: Annotated[list[Text], Field(min_length=3)]
-    music_genres: Texts
-    movie_genres: Texts
-    cuisines: Texts
-    sports: Texts
-
-
-@dataclass(frozen=True)
-class Cast:
-    """Names to draw from, and by app the background items that nobody asks about."""
-
-    names: People
+    names: dict[str, list[str]]
     background: dict[App, list[Wording]]
 
 
 def read_cast(folder: str | Path) -> Cast:
-    """`people.yaml` and `background/<app>.yaml` of a folder.
-
-    Raises:
-        InputError: a file is missing or a list is empty; names file and record.
-    """
+    """`people.yaml` and `background/<app>.yaml` of a folder. Raises InputError where a file is wrong or missing."""
     folder = Path(folder)
     wordings = TypeAdapter(Annotated[list[Wording], Field(min_length=1)])
     background = {app: read_yaml(folder / "background" / f"{app}.yaml", wordings) for app in APPS}
-    return Cast(read_yaml(folder / "people.yaml", TypeAdapter(People)), background)
+    return Cast(read_yaml(folder / "people.yaml", TypeAdapter(dict[str, Texts])), background)
 
 
 # ---------------------------------------------------------------- time and place
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """A habit made personal: the weekdays (0 = Monday), the peak hour and the place."""
 
     days: tuple[int, ...]
@@ -129,16 +94,10 @@ def draw_slot(habit: Habit, places: set[Place], rng: np.random.Generator) -> Slo
 def somewhere(moment: datetime, places: set[Place], rng: np.random.Generator) -> Place:
     """A place drawn from where people are at that hour when they follow no habit."""
     at_work = "work" in places and moment.weekday() < 5 and 9 <= moment.hour < 17
-    there, probabilities = _whereabouts("workday" if at_work else "leisure", frozenset(places))
-    return there[rng.choice(len(there), p=probabilities)]
-
-
-@functools.cache  # asked some hundred times a persona, and there are few sets of places
-def _whereabouts(part: str, places: frozenset[Place]) -> tuple[list[Place], np.ndarray]:
-    """The places where people are in that part of the week, and the probability of each."""
-    weights = {place: share for place, share in WHEREABOUTS[part].items() if place in places}
-    probabilities = np.array(list(weights.values()))
-    return list(weights), probabilities / probabilities.sum()
+    shares = WHEREABOUTS["workday" if at_work else "leisure"]
+    there = [place for place in shares if place in places]
+    weights = np.array([shares[place] for place in there])
+    return there[rng.choice(len(there), p=weights / weights.sum())]
 
 
 def draw_moments(
@@ -147,7 +106,7 @@ def draw_moments(
     last: datetime,
     size: int,
     places: set[Place],
-    knobs: WorldKnobs,
+    habit_strength: float,
     rng: np.random.Generator,
 ) -> list[Moment]:
     """`size` moments (time, place) in [first, last), sorted; opens and queries come from this one process.
@@ -158,14 +117,14 @@ def draw_moments(
     midnight = datetime(first.year, first.month, first.day)
     n_days = max(1, (last - midnight).days)
     weekday = (midnight.weekday() + np.arange(n_days)) % 7
-    habitual = np.flatnonzero([day in slot.days for day in weekday.tolist()]) if slot else np.array([], dtype=int)
+    habitual = np.flatnonzero(np.isin(weekday, slot.days)) if slot else np.array([], dtype=int)
     moments = []
     for _ in range(size):
         for _attempt in range(20):
-            habit = slot if len(habitual) > 0 and rng.random() < knobs.habit_strength else None
+            habit = slot if len(habitual) > 0 and rng.random() < habit_strength else None
             if habit:
                 day = int(habitual[rng.integers(len(habitual))])
-                hour = min(max(rng.normal(habit.hour, knobs.hour_noise), 0.0), 23.98)
+                hour = min(max(rng.normal(habit.hour, HOUR_NOISE), 0.0), 23.98)
             else:
                 day = int(rng.integers(n_days))
                 hour = float(rng.uniform(*WAKING_HOURS))
@@ -180,12 +139,10 @@ def draw_moments(
 
 def next_occurrence(slot: Slot, after: datetime) -> datetime:
     """The habit's first quarter-hour at or after `after`, on one of its days."""
-    for days in range(8):
-        day = datetime(after.year, after.month, after.day) + timedelta(days=days)
-        moment = day + timedelta(minutes=15 * round(slot.hour * 4))
-        if moment >= after and day.weekday() in slot.days:
-            return moment
-    raise AssertionError("a slot has at least one weekday")
+    midnight = datetime(after.year, after.month, after.day)
+    days = (midnight + timedelta(days=ahead) for ahead in range(8))
+    turns = [day + timedelta(minutes=15 * round(slot.hour * 4)) for day in days if day.weekday() in slot.days]
+    return next(turn for turn in turns if turn >= after)
 
 
 # ---------------------------------------------------------------- people and lives
@@ -196,7 +153,7 @@ class LivedNeed:
     """A need in one persona's life: how it is kept, when it comes up, the items it left, and the day that its queries
     are about, where its events are on it."""
 
-    need: AnyNeed
+    need: Need
     keep_name: str
     slot: Slot
     variables: dict[str, str]
@@ -210,11 +167,10 @@ class LivedNeed:
         return self.need.keeps[self.keep_name]
 
 
-@dataclass(frozen=True)
-class Provenance:
+class Provenance(NamedTuple):
     """Where an item came from; for analysis and leak tests only, no method may see it."""
 
-    item_id: str
+    item: str
     source: str  # need, unasked, stale, decoy or background
     need: str
     template: str
@@ -225,7 +181,7 @@ class Life:
     """A persona before it is written down: what it is drawn from, its profile, its capacity for items by app, and what
     was drawn so far."""
 
-    needs: Sequence[AnyNeed]
+    needs: Sequence[Need]
     cast: Cast
     knobs: WorldKnobs
     rng: np.random.Generator
@@ -251,11 +207,15 @@ class Life:
 
         Their number is Poisson around a gamma-distributed rate, at least one.
         """
-        mean = self.knobs.opens_per_item
-        rate = self.rng.gamma(2.0, (mean - 1) / 2) if mean > 1 else 0.0
-        size = 1 + int(self.rng.poisson(rate))
+        size = 1 + int(self.rng.poisson(self.rng.gamma(2.0, (OPENS_PER_ITEM - 1) / 2)))
         first = self.today - timedelta(days=LOG_DAYS)
-        return draw_moments(slot, first, until, size, self.places, self.knobs, self.rng)
+        return draw_moments(slot, first, until, size, self.places, self.knobs.habit_strength, self.rng)
+
+    def pick_unused(self, key: str, options: Sequence[int]) -> int:
+        """One of the numbered wordings of a template, if possible one that the persona has not got yet."""
+        used = {entry.template for entry in self.provenance}
+        fresh = [number for number in options if f"{key}/{number}" not in used] or options
+        return fresh[self.rng.integers(len(fresh))]
 
 
 def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[str, int]]:
@@ -270,7 +230,7 @@ def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[str, int]]:
 
 def draw_life(
     index: int,
-    needs: Sequence[AnyNeed],
+    needs: Sequence[Need],
     cast: Cast,
     knobs: WorldKnobs,
     capacity: dict[str, int],
@@ -280,8 +240,7 @@ def draw_life(
     names = cast.names
 
     def pick(key: str) -> str:
-        options = getattr(names, key)
-        return options[rng.integers(len(options))]
+        return names[key][rng.integers(len(names[key]))]
 
     age = int(rng.integers(18, 76))
     traits = [
@@ -293,7 +252,7 @@ def draw_life(
     if age < 67 and rng.random() < 0.85:
         traits.append("employed")
     asked = {need.hobby for need in needs}
-    weights = np.array([3.0 if hobby in asked else 1.0 for hobby in names.hobbies])
+    weights = np.array([3.0 if hobby in asked else 1.0 for hobby in names["hobbies"]])
     chosen = rng.choice(len(weights), size=3, replace=False, p=weights / weights.sum())
     name = f"{pick('first_names')} {pick('last_names')}"
     company = pick("companies")
@@ -307,20 +266,14 @@ def draw_life(
         "profession": profession,
         "company": company if "employed" in traits else "",
         "city": pick("cities"),
-        "hobbies": [names.hobbies[i] for i in sorted(chosen)],
-        "favorite_music_genre": pick("music_genres"),
-        "favorite_movie_genre": pick("movie_genres"),
-        "favorite_cuisine": pick("cuisines"),
-        "favorite_sport": pick("sports"),
+        "hobbies": [names["hobbies"][i] for i in sorted(chosen)],
+        **{f"favorite_{taste}": pick(f"{taste}s") for taste in TASTES},
         "traits": traits,
     }
     people = draw_people(name, pick, rng)
-    facts = {
-        key: pick(f"{key[:-1]}ies" if key.endswith("y") else f"{key}s")
-        for key in ("street", "gym", "school", "clinic", "cafe", "restaurant", "store", "station")
-    }
+    facts = {fact: pick(names_of) for fact, names_of in HAUNTS.items()}
     facts |= {"office": f"{company} office", "company": company, "city": profile["city"], "profession": profession}
-    facts |= {taste: profile[f"favorite_{taste}"] for taste in ("cuisine", "music_genre", "movie_genre", "sport")}
+    facts |= {taste: profile[f"favorite_{taste}"] for taste in TASTES}
     places = set(PLACES) - (set() if "employed" in traits else {"work"})
     if not {"student", "children"} & set(traits):
         places -= {"school"}
@@ -343,47 +296,42 @@ def draw_people(name: str, pick, rng: np.random.Generator) -> dict[str, Person]:
     return people
 
 
-def eligible(need: AnyNeed, profile: dict) -> bool:
-    """Whether the persona's traits, hobbies and age allow the need."""
-    return (
-        (need.trait is None or need.trait in profile["traits"])
-        and (need.hobby is None or need.hobby in profile["hobbies"])
-        and (need.age is None or need.age[0] <= profile["age"] <= need.age[1])
-    )
-
-
-def live_needs(life: Life, candidates: Sequence[AnyNeed], count: int, shares: tuple[float, float]) -> None:
-    """Draw `count` needs, each with a keep that still fits the persona's capacity, and a slot of the week.
+def live_needs(life: Life, candidates: Sequence[Need], count: int, shares: tuple[float, float]) -> None:
+    """Draw `count` needs that the persona's traits, hobbies and age allow, each with a keep that still fits its
+    capacity, and a slot of the week.
 
     The kind of plan (complex, default, simple) is drawn first, the first two by their `shares`; then a need that has
     such a keep; then the keep. A slot that clashes with another need's is redrawn up to ten times: people do one thing
     at a time.
     """
-    rng = life.rng
-    complex_share, default_share = shares
+    rng, profile = life.rng, life.profile
     taken = {lived.need.need for lived in life.lived}
     used: dict[str, int] = {app: len(life.items[app]) for app in APPS}
     for lived in life.lived:
         for name, template in lived.keep.items.items():
             used[template.app] += lived.copies[name]
-
-    def fits(keep: Keep) -> bool:
-        return all(used[app] + wanted <= life.capacity[app] for app, wanted in keep.room.items())
-
-    suited = [need for need in candidates if eligible(need, life.profile)]
+    suited = [
+        need
+        for need in candidates
+        if (need.trait is None or need.trait in profile["traits"])
+        and (need.hobby is None or need.hobby in profile["hobbies"])
+        and (need.age is None or need.age[0] <= profile["age"] <= need.age[1])
+    ]
     for _ in range(count):
-        wish = rng.choice(
-            ("complex", "default", "simple"), p=(complex_share, default_share, 1 - complex_share - default_share)
-        )
-        options = {}
+        wish = rng.choice(("complex", "default", "simple"), p=(*shares, 1 - sum(shares)))
+        options = []
         for need in suited:
-            if need.need not in taken:
-                keeps = [name for name, keep in need.keeps.items() if keep.kind_of_plan == wish and fits(keep)]
-                if keeps:
-                    options[need.need] = (need, keeps)
+            keeps = [
+                name
+                for name, keep in need.keeps.items()
+                if keep.kind_of_plan == wish
+                and all(used[app] + wanted <= life.capacity[app] for app, wanted in keep.room.items())
+            ]
+            if keeps and need.need not in taken:
+                options.append((need, keeps))
         if not options:
             continue
-        need, keeps = options[list(options)[rng.integers(len(options))]]
+        need, keeps = options[rng.integers(len(options))]
         weights = np.array([need.keeps[name].weight for name in keeps])
         keep_name = keeps[rng.choice(len(keeps), p=weights / weights.sum())]
         slot = draw_slot(need.habit, life.places, rng)
@@ -443,22 +391,19 @@ def make_item(
     first, last = moments[0][0], moments[-1][0]
     before = timedelta(hours=int(life.rng.integers(1, 72)))
     shown = {"mail": first - before, "notes": first - before, "calendar": happens, "reminders": happens}.get(app, last)
-    filled[TIME_FIELDS[app]] = shown
+    filled[ITEM_TYPES[app].time_field] = shown
     slots = slots_of(wording.get("sender") or wording.get("contact") or "")
     person = life.people.get(slots[0].partition(".")[0]) if len(slots) == 1 else None
     if app == "calendar":
         filled["end"] = shown + timedelta(minutes=int(life.rng.choice([30, 45, 60, 90])))
     if app == "mail":
-        slug = "".join(character for character in filled.get("sender", "").lower() if character.isalnum())
+        slug = "".join(character for character in filled["sender"].lower() if character.isalnum())
         filled["address"] = person.email if person else f"contact@{slug}.example"
     if app == "phone_call":
         filled["number"] = person.phone if person else f"+1 555 {life.rng.integers(10**7):07d}"
     identifier = f"{life.profile['id']}-{life.rng.integers(16**8):08x}"
     opens = [Open.model_construct(time=moment, place=place) for moment, place in moments]
-    try:
-        return ITEM_TYPES[app](id=identifier, opens=opens, **filled)
-    except ValidationError as error:
-        raise InputError(f"{app} item {wording}: {describe_error(error)}") from error
+    return ITEM_TYPES[app](id=identifier, opens=opens, **filled)
 
 
 def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool) -> None:
@@ -479,15 +424,21 @@ def add_distractors(life: Life) -> None:
     """Fill the apps up to their capacity: first hard distractors (needs gone stale, lookalikes), then background.
 
     Neither the number of opens nor their regularity tells a distractor from a relevant item; only a stale item's log
-    ends early.
+    ends early. Background songs lean to the persona's favourite genre.
     """
     rng = life.rng
     sources = [lived for lived in life.lived for _ in range(2)]
-    for index in rng.permutation(len(sources))[: rng.poisson(life.knobs.hard_distractors)]:
+    for index in rng.permutation(len(sources))[: rng.poisson(HARD_DISTRACTORS)]:
         (add_stale if rng.random() < 0.5 else add_decoy)(life, sources[index])
-    for app in APPS:
+    for app, wordings in life.cast.background.items():
         while life.room(app) > 0:
-            add_background(life, app)
+            pool: Sequence[int] = range(len(wordings))
+            if app == "music" and rng.random() < 0.6:
+                genre = life.profile["favorite_music_genre"]
+                pool = [number for number in pool if wordings[number].get("genre") == genre] or pool
+            number = life.pick_unused(f"background/{app}", pool)
+            item = make_unneeded(life, wordings[number], app, {})
+            life.add(app, item, "background", "", f"background/{app}/{number}")
 
 
 def add_stale(life: Life, lived: LivedNeed) -> None:
@@ -501,7 +452,7 @@ def add_stale(life: Life, lived: LivedNeed) -> None:
         return
     name, template = slots[rng.integers(len(slots))]
     key = f"{lived.need.need}/{lived.keep_name}/{name}"
-    number = pick_unused(life, key, list(range(len(template.wordings))))
+    number = life.pick_unused(key, range(len(template.wordings)))
     last = life.today - timedelta(days=STALE_DAYS)
     happens = next_occurrence(lived.slot, last - timedelta(days=8))
     moments = life.log(lived.slot, last)
@@ -521,24 +472,6 @@ def add_decoy(life: Life, lived: LivedNeed) -> None:
         life.add(app, make_unneeded(life, decoy, app, lived.variables), "decoy", lived.need.need, template)
 
 
-def add_background(life: Life, app: App) -> None:
-    """An item that nobody asks about; songs lean to the persona's favourite genre."""
-    key, wordings = f"background/{app}", life.cast.background[app]
-    pool = list(range(len(wordings)))
-    if app == "music" and life.rng.random() < 0.6:
-        liked = [number for number in pool if wordings[number].get("genre") == life.profile["favorite_music_genre"]]
-        pool = liked or pool
-    number = pick_unused(life, key, pool)
-    life.add(app, make_unneeded(life, wordings[number], app, {}), "background", "", f"{key}/{number}")
-
-
-def pick_unused(life: Life, key: str, options: list[int]) -> int:
-    """One of the numbered wordings of a template, if possible one that the persona has not got yet."""
-    used = {entry.template for entry in life.provenance}
-    fresh = [number for number in options if f"{key}/{number}" not in used] or options
-    return fresh[life.rng.integers(len(fresh))]
-
-
 def make_unneeded(life: Life, wording: Wording, app: str, variables: dict[str, str]) -> Item:
     """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
     distractors are used as regularly as what is looked for; events and reminders are due when a habit comes round."""
@@ -555,7 +488,7 @@ def make_unneeded(life: Life, wording: Wording, app: str, variables: dict[str, s
 def open_lately(life: Life, moment: datetime, relevant: Sequence[str], rng: np.random.Generator) -> None:
     """Open the items of a query voiced at `moment`, and as many rivals as there are, once each in the `RECENT` hours
     before it, at any waking moment since the data were collected."""
-    for item in hinted_at(life, relevant, rng):
+    for _, item in hinted_at(life, relevant, rng):
         if opened := lately(moment, life.today, rng):
             add_opens(item, [(opened, somewhere(opened, life.places, rng))])
 
@@ -567,24 +500,23 @@ def open_often(life: Life, relevant: Sequence[str], rng: np.random.Generator) ->
     What a text says of its item's use stays true: a mail or note came before its first open; a search, song or call
     shows its last.
     """
-    for item in hinted_at(life, relevant, rng):
-        size = int(rng.poisson(TIMES_AS_OFTEN * life.knobs.opens_per_item))
-        app = next(app for app, kind in ITEM_TYPES.items() if isinstance(item, kind))
+    for app, item in hinted_at(life, relevant, rng):
+        size = int(rng.poisson(TIMES_AS_OFTEN * OPENS_PER_ITEM))
         first = item.opens[0].time if app in ("mail", "notes") else life.today - timedelta(days=LOG_DAYS)
-        last = getattr(item, TIME_FIELDS[app]) if app in ("google", "music", "phone_call") else life.today
+        last = item.shown if app in ("google", "music", "phone_call") else life.today
         last = min(last, life.today)
         if first < last:
-            add_opens(item, draw_moments(None, first, last, size, life.places, life.knobs, rng))
+            add_opens(item, draw_moments(None, first, last, size, life.places, 0.0, rng))
 
 
-def hinted_at(life: Life, relevant: Sequence[str], rng: np.random.Generator) -> list[Item]:
-    """The relevant items of a query, and `RIVALS` others of the persona, as far as it has them; none that went stale,
-    whose log has ended."""
-    stale = {entry.item_id for entry in life.provenance if entry.source == "stale"}
-    items = [item for app in APPS for item in life.items[app]]
-    others = [item for item in items if item.id not in relevant and item.id not in stale]
+def hinted_at(life: Life, relevant: Sequence[str], rng: np.random.Generator) -> list[tuple[str, Item]]:
+    """The relevant items of a query with their apps, and `RIVALS` others of the persona, as far as it has them; none
+    that went stale, whose log has ended."""
+    stale = {entry.item for entry in life.provenance if entry.source == "stale"}
+    items = [(app, item) for app in APPS for item in life.items[app]]
+    others = [one for one in items if one[1].id not in relevant and one[1].id not in stale]
     rivals = [others[number] for number in rng.permutation(len(others))[:RIVALS]]
-    return [item for item in items if item.id in relevant] + rivals
+    return [one for one in items if one[1].id in relevant] + rivals
 
 
 def lately(moment: datetime, since: datetime, rng: np.random.Generator) -> datetime | None:
@@ -603,9 +535,10 @@ def add_opens(item: Item, moments: Sequence[Moment]) -> None:
 
 def write_down(life: Life) -> Persona:
     """The finished persona; items of an app stand in order of the time they show, the opens of an item in order."""
-    stores = {app: by_time(life.items[app], app) for app in APPS}
-    last = max((item.opens[-1].time for items in stores.values() for item in items if item.opens), default=life.today)
-    people = [Person(**person.model_dump()) for person in life.people.values()]
+    apps = Apps.model_validate(
+        {app: sorted(items, key=lambda item: (item.shown, item.id)) for app, items in life.items.items()}
+    )
+    last = max((item.opens[-1].time for items in life.items.values() for item in items), default=life.today)
+    people = list(life.people.values())
     log_until = last if last > life.today else None
-    apps = Apps.model_validate(stores)
     return Persona(**life.profile, today=life.today, log_until=log_until, people=people, apps=apps)

@@ -10,16 +10,15 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import MappingProxyType
-from typing import Literal
+from types import MappingProxyType, SimpleNamespace
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pydantic import Field, NaiveDatetime
 
-from lib.assistant.needs import AnyNeed, Call, Kind, alternatives, expand, fill_template, slots_of
+from lib.assistant.needs import Call, Kind, Need, alternatives, expand, fill_template, slots_of
 from lib.assistant.personas import Life, LivedNeed, Moment, draw_moments, next_occurrence
 from lib.assistant.schemas import App, CalendarEvent, Place, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
@@ -71,8 +70,7 @@ class Gold(Strict):
     also: list[OtherPlan] = []
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(NamedTuple):
     """One phrasing with all its surface forms."""
 
     need: str
@@ -90,7 +88,7 @@ def normal_text(text: str) -> str:
     return " ".join(text.lower().split()).rstrip(".?! ")
 
 
-def families_of(needs: Sequence[AnyNeed]) -> list[Family]:
+def families_of(needs: Sequence[Need]) -> list[Family]:
     return [
         Family(need.need, kind, number, text)
         for need in needs
@@ -109,9 +107,8 @@ def held_out_needs(names: Iterable[str], seed: int) -> set[str]:
 
     A hash of seed and name decides, so the answer for a need does not depend on which others are asked about.
     """
-    place = {
-        name: int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8], "big") / 2**64 for name in names
-    }
+    hashes = {name: hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8] for name in names}
+    place = {name: int.from_bytes(digest, "big") / 2**64 for name, digest in hashes.items()}
     return {name for name, value in place.items() if value < HELD_OUT} or {min(place, key=place.__getitem__)}
 
 
@@ -121,17 +118,13 @@ def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -
     return dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
 
 
-def split_phrasings(needs: Sequence[AnyNeed], seed: int) -> dict[str, Side]:
+def split_phrasings(needs: Sequence[Need], seed: int) -> dict[str, Side]:
     """Side of every phrasing by its id: a third of each need and kind goes to evaluation, as far as shared forms allow.
 
     Phrasings that share a surface form (short deictic sentences such as "Play my usual" serve several needs) are bound
     together, so that no text of the evaluation side can occur in training.
     """
     families = families_of(needs)
-    by_form = defaultdict(list)
-    for family in families:
-        for form in alternatives(family.text):
-            by_form[normal_text(form)].append(family)
     bound = {family.id: family.id for family in families}
 
     def root(name: str) -> str:
@@ -139,9 +132,10 @@ def split_phrasings(needs: Sequence[AnyNeed], seed: int) -> dict[str, Side]:
             name = bound[name]
         return name
 
-    for sharing in by_form.values():
-        for family in sharing[1:]:
-            bound[root(family.id)] = root(sharing[0].id)
+    first: dict[str, str] = {}  # of each form, the phrasing that has it first
+    for family in families:
+        for form in map(normal_text, alternatives(family.text)):
+            bound[root(family.id)] = root(first.setdefault(form, family.id))
     rng = np.random.default_rng([seed, 2])
     side: dict[str, Side] = {}
     cells = defaultdict(list)
@@ -172,10 +166,9 @@ def deal_counts(total: int, people: int, rng: np.random.Generator) -> list[int]:
 
 def deal_kinds(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[Kind]:
     """Kinds of `total` queries in their exact shares, shuffled."""
-    meaning, habit = round(knobs.meaning_share * total), round(knobs.habit_share * total)
-    habit = min(habit, total - meaning)
-    counts: dict[Kind, int] = {"meaning": meaning, "habit": habit, "either": total - meaning - habit}
-    deck = [kind for kind, count in counts.items() for _ in range(count)]
+    meaning = round(knobs.meaning_share * total)
+    habit = min(round(knobs.habit_share * total), total - meaning)
+    deck: list[Kind] = [*["meaning"] * meaning, *["habit"] * habit, *["either"] * (total - meaning - habit)]
     return [deck[i] for i in rng.permutation(total)]
 
 
@@ -185,9 +178,8 @@ def voicing_moment(kind: str, lived: LivedNeed, life: Life) -> Moment:
     Queries of kind `habit` and `either` come from the need's habit, by the process that also writes the logs. A query
     of kind `meaning` comes at any waking moment: were it voiced at the habit's hour, the habit would resolve it too.
     """
-    slot = None if kind == "meaning" else lived.slot
-    end = life.today + timedelta(days=DAYS_OF_QUERIES)
-    return draw_moments(slot, life.today, end, 1, life.places, life.knobs, life.rng)[0]
+    slot, end = None if kind == "meaning" else lived.slot, life.today + timedelta(days=DAYS_OF_QUERIES)
+    return draw_moments(slot, life.today, end, 1, life.places, life.knobs.habit_strength, life.rng)[0]
 
 
 def occasion(lived: LivedNeed, moments: list[datetime], rng: np.random.Generator) -> datetime:
@@ -219,28 +211,15 @@ def voice(family: Family, lived: LivedNeed, life: Life, said: Mapping[str, objec
     return text[0].upper() + text[1:]
 
 
-class ItemView:
-    """An item as plan templates see it: moments as YYYY-MM-DD HH:MM."""
-
-    def __init__(self, item):
-        self._item = item
-
-    def __getattr__(self, name: str) -> str:
-        value = getattr(self._item, name)
-        return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else value
-
-
-def print_value(value: object) -> str:
-    """A Python literal; strings in double quotes."""
-    if isinstance(value, list):
-        return f"[{', '.join(print_value(part) for part in value)}]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-
-
 def print_call(api: str, arguments: dict[str, object]) -> str:
-    """Canonical text of a call: `api(name="value", count=3)`."""
-    parts = [f"{name}={print_value(value)}" for name, value in arguments.items()]
-    return f"{api}({', '.join(parts)})"
+    """Canonical text of a call: `api(name="value", count=3)`, Python literals with strings in double quotes."""
+
+    def literal(value: object) -> str:
+        if isinstance(value, list):
+            return f"[{', '.join(map(literal, value))}]"
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+    return f"{api}({', '.join(f'{name}={literal(value)}' for name, value in arguments.items())})"
 
 
 def acceptable(api: str, arguments: dict[str, object], toolbox: Toolbox) -> dict[str, dict[str, list]]:
@@ -255,7 +234,11 @@ def resolve_calls(
     """Plan text (one call a line), its APIs, and the answers with their acceptable values; slots are filled from items,
     people, facts and what the query says. Where the query says the arguments, none may be left out, and a person may be
     named as the query does or in full."""
-    views = {name: ItemView(items[0]) for name, items in lived.items.items() if items}
+    views = {  # as plans see an item, its moments are YYYY-MM-DD HH:MM
+        name: SimpleNamespace(**{key: f"{v:%Y-%m-%d %H:%M}" if isinstance(v, datetime) else v for key, v in items[0]})
+        for name, items in lived.items.items()
+        if items
+    }
     namespace = life.people | life.facts | lived.facts | lived.variables | views | dict(said)
     lines, apis, answers = [], [], []
     for api, templates in calls:

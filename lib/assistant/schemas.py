@@ -1,38 +1,22 @@
 """Personas and the items of their seven apps, as pydantic models.
 
 `Persona.model_json_schema()` is what a language model would be asked to fill (assistant paper, appendix A.2):
-JSON in, validated, JSON out. An unknown field, a wrong type or an item id used twice is an error that names the field.
+JSON in, validated, JSON out. An unknown field or a wrong type is an error that names the field.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import (
-    Field,
-    NaiveDatetime,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, NaiveDatetime, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, read_records, validated
 
 App = Literal["mail", "calendar", "google", "music", "reminders", "notes", "phone_call"]
 APPS: tuple[App, ...] = ("mail", "calendar", "google", "music", "reminders", "notes", "phone_call")
-APP_NAMES = {
-    "mail": "Mail",
-    "calendar": "Calendar",
-    "google": "Google",
-    "music": "Music",
-    "reminders": "Reminders",
-    "notes": "Notes",
-    "phone_call": "PhoneCall",
-}
+APP_NAMES = {app: app.title().replace("_", "") for app in APPS}  # as people call them: Mail … PhoneCall
 Place = Literal["home", "work", "commute", "gym", "cafe", "store", "outdoors", "school"]
 PLACES: tuple[Place, ...] = ("home", "work", "commute", "gym", "cafe", "store", "outdoors", "school")
 
@@ -65,9 +49,10 @@ class Open(Strict):
 
 
 class Item(Strict):
-    """What all context items share. `title` is the field a person would call it by; `text` is what retrieval sees."""
+    """What all context items share. `text_fields` make the text that retrieval sees."""
 
-    title_field: ClassVar[str]
+    title_field: ClassVar[str] = "title"
+    time_field: ClassVar[str]
     text_fields: ClassVar[tuple[str, ...]]
 
     id: Text
@@ -79,6 +64,11 @@ class Item(Strict):
         return getattr(self, self.title_field)
 
     @property
+    def shown(self) -> NaiveDatetime:
+        """The one time that its app shows of it."""
+        return getattr(self, self.time_field)
+
+    @property
     def text(self) -> str:
         """All text of the item in reading order, as one line."""
         parts = (getattr(self, field) for field in self.text_fields)
@@ -86,7 +76,7 @@ class Item(Strict):
 
 
 class MailMessage(Item):
-    title_field = "subject"
+    title_field, time_field = "subject", "received"
     text_fields = ("subject", "sender", "body")
     sender: Text
     address: str = ""
@@ -96,7 +86,7 @@ class MailMessage(Item):
 
 
 class CalendarEvent(Item):
-    title_field = "title"
+    time_field = "start"
     text_fields = ("title", "location", "organizer", "attendees", "notes")
     title: Text
     start: NaiveDatetime
@@ -110,7 +100,7 @@ class CalendarEvent(Item):
 class WebVisit(Item):
     """A search the persona made and the page it led to."""
 
-    title_field = "title"
+    time_field = "visited"
     text_fields = ("title", "query")
     title: Text
     query: str = ""
@@ -118,7 +108,7 @@ class WebVisit(Item):
 
 
 class Song(Item):
-    title_field = "song_name"
+    title_field, time_field = "song_name", "played_time"
     text_fields = ("song_name", "artist", "album_title", "playlist")
     song_name: Text
     artist: str = ""
@@ -128,7 +118,7 @@ class Song(Item):
 
 
 class Reminder(Item):
-    title_field = "title"
+    time_field = "due"
     text_fields = ("title", "list", "notes")
     title: Text
     due: NaiveDatetime
@@ -137,7 +127,7 @@ class Reminder(Item):
 
 
 class Note(Item):
-    title_field = "title"
+    time_field = "modified"
     text_fields = ("title", "body")
     title: Text
     body: str = ""
@@ -146,7 +136,7 @@ class Note(Item):
 
 
 class PhoneCall(Item):
-    title_field = "contact"
+    title_field, time_field = "contact", "time"
     text_fields = ("contact", "direction", "voicemail")
     contact: Text
     number: str = ""
@@ -155,30 +145,9 @@ class PhoneCall(Item):
     voicemail: str = ""
 
 
-ITEM_TYPES: dict[str, type[Item]] = {
-    "mail": MailMessage,
-    "calendar": CalendarEvent,
-    "google": WebVisit,
-    "music": Song,
-    "reminders": Reminder,
-    "notes": Note,
-    "phone_call": PhoneCall,
-}
-# The one timestamp that each app shows of an item.
-TIME_FIELDS = {
-    "mail": "received",
-    "calendar": "start",
-    "google": "visited",
-    "music": "played_time",
-    "reminders": "due",
-    "notes": "modified",
-    "phone_call": "time",
-}
-
-
-def by_time(items: Iterable[Item], app: str) -> list[Item]:
-    """Items of an app in the order of the time that they show."""
-    return sorted(items, key=lambda item: (getattr(item, TIME_FIELDS[app]), item.id))
+ITEM_TYPES: dict[str, type[Item]] = dict(
+    zip(APPS, (MailMessage, CalendarEvent, WebVisit, Song, Reminder, Note, PhoneCall), strict=True)
+)
 
 
 class Apps(Strict):
@@ -215,23 +184,17 @@ class Persona(Strict):
     people: list[Person] = []
     apps: Apps
 
-    @model_serializer(mode="wrap")
-    def _without_missing_end(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A persona whose log ends today is written as if no other did."""
-        return {name: value for name, value in write(self).items() if name != "log_until" or value is not None}
+    @property
+    def items(self) -> list[tuple[App, Item]]:
+        """All items with their apps, app by app."""
+        return [(app, item) for app in APPS for item in getattr(self.apps, app)]
 
     @model_validator(mode="after")
-    def _check_items(self) -> Persona:
+    def _check_opens(self) -> Persona:
         end = max(self.today, self.log_until or self.today)
-        counts = Counter(item.id for app in APPS for item in getattr(self.apps, app))
-        twice = [identifier for identifier, count in counts.items() if count > 1]
-        if twice:
-            raise ValueError(f"item id {twice[0]!r} is used more than once")
-        for app in APPS:
-            for item in getattr(self.apps, app):
-                if any(opened.time > end for opened in item.opens):
-                    until = "today" if end == self.today else "the end of the log"
-                    raise ValueError(f"{app} item {item.id!r} was opened after {until} ({end:%Y-%m-%d %H:%M})")
+        for app, item in self.items:
+            if any(opened.time > end for opened in item.opens):
+                raise ValueError(f"{app} item {item.id!r} was opened after the log's end ({end:%Y-%m-%d %H:%M})")
         return self
 
 
@@ -242,24 +205,19 @@ def read_personas(path: str | Path) -> list[Persona]:
         InputError: a line that is no JSON object or no valid persona, or a persona or item id used twice;
             names the file, the line, the persona and the field.
     """
-    personas: dict[str, Persona] = {}
-    owner: dict[str, str] = {}
+    personas: list[Persona] = []
+    used: set[str] = set()
     for number, record in read_records(path):
-        name = record.get("id", "without id")
-        persona = validated(Persona, record, f"{path}, line {number}, persona {name}")
-        if persona.id in personas:
-            raise InputError(f"{path}, line {number}: persona {persona.id} appears twice")
-        for app in APPS:
-            for item in getattr(persona.apps, app):
-                if owner.setdefault(item.id, persona.id) != persona.id:
-                    raise InputError(
-                        f"{path}, line {number}, persona {persona.id}: {app} item id {item.id!r} "
-                        f"is also persona {owner[item.id]}'s"
-                    )
-        personas[persona.id] = persona
+        where = f"{path}, line {number}, persona {record.get('id', 'without id')}"
+        persona = validated(Persona, record, where)
+        for name in [f"persona {persona.id}", *(f"item {item.id}" for _, item in persona.items)]:
+            if name in used:
+                raise InputError(f"{where}: {name} appears twice")
+            used.add(name)
+        personas.append(persona)
     if not personas:
         raise InputError(f"{path}: holds no persona")
-    return list(personas.values())
+    return personas
 
 
 @dataclass(frozen=True)
@@ -273,24 +231,16 @@ class WorldKnobs:
     n_evaluation_queries: int = 936
     meaning_share: float = 1 / 3
     habit_share: float = 1 / 3
-    complex_share: float = 0.10
-    default_share: float = 0.05
     habit_strength: float = 0.8
-    hour_noise: float = 1.0
-    hard_distractors: float = 6.0
-    opens_per_item: float = 8.0
     recency_strength: float = 0.3
     frequency_strength: float = 0.3
 
     def __post_init__(self) -> None:
-        if self.meaning_share + self.habit_share > 1 + 1e-9:
-            raise InputError("meaning_share and habit_share together exceed 1")
-        if self.complex_share + self.default_share > 1:
-            raise InputError("complex_share and default_share together exceed 1")
         if self.n_training_queries + self.n_evaluation_queries < self.n_personas:
             raise InputError("there must be at least one query a persona")
 
     @classmethod
     def of(cls, parameters: Any, **changes: Any) -> WorldKnobs:
         """Those among a notebook's parameters, some changed. Raises InputError where they contradict each other."""
-        return cls(**{field.name: getattr(parameters, field.name) for field in fields(cls)} | changes)
+        given = {field.name for field in fields(cls)} & vars(parameters).keys()
+        return cls(**{name: getattr(parameters, name) for name in given} | changes)

@@ -22,7 +22,7 @@ habit: little else is due within two hours of a query than what it asks for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -54,18 +54,15 @@ HABITUAL = (
 )
 
 
-@dataclass(frozen=True)
-class Log:
-    """Items and their opens as numbers, which do not change with a query.
+class Log(NamedTuple):
+    """Opens as numbers, which do not change with a query.
 
     Attributes:
-        app: position in `APPS`, of each item.
         item: row of its item, of each open; −1 for an item that is not there.
         place: position in `PLACES`, of each open.
         used: when, of each open (see `_clock`).
     """
 
-    app: np.ndarray
     item: np.ndarray
     place: np.ndarray
     used: dict[str, np.ndarray]
@@ -73,7 +70,8 @@ class Log:
     @classmethod
     def of(cls, items: pd.DataFrame, opens: pd.DataFrame) -> Log:
         """Of frames as `signals` takes them."""
-        return cls(pd.Index(APPS).get_indexer(items["app"]), *_opens(items, opens))
+        item = pd.Index(items["item"]).get_indexer(opens["item"])
+        return cls(item, _place_codes(opens["place"]), _clock(opens["time"]))
 
 
 def signals(
@@ -114,7 +112,8 @@ def signals(
         ValueError: a place of a query or an open is not one of `PLACES`.
     """
     query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
-    columns = _usage(query_row, item_row, queries, log or Log.of(items, opens))
+    app = pd.Index(APPS).get_indexer(items["app"])
+    columns = _usage(query_row, item_row, queries, app, log or Log.of(items, opens))
     for name, scores in text_scores.items():
         columns[name] = np.asarray(scores, dtype=float)
         columns[f"{name}_rank"] = rank_within(query_row, columns[name])
@@ -131,7 +130,7 @@ def opens_before(
     Args:
         pairs, queries, items, opens: as of `signals`; of queries and items, columns time and item are enough.
     """
-    item, _, used = _opens(items, opens)
+    item, _, used = Log.of(items, opens)
     query, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
     pair, entry = _entries(item_row, item, len(items))
     before = used["minutes"][entry] < _clock(queries["time"])["minutes"][query[pair]]
@@ -162,14 +161,16 @@ def rank_within(group: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def _usage(query_row: np.ndarray, item_row: np.ndarray, queries: pd.DataFrame, log: Log) -> dict[str, np.ndarray]:
+def _usage(
+    query_row: np.ndarray, item_row: np.ndarray, queries: pd.DataFrame, app: np.ndarray, log: Log
+) -> dict[str, np.ndarray]:
     """The columns that need no text. Works on one row for each (pair, open before the query)."""
     n = len(query_row)
     asked, used, open_place = _clock(queries["time"]), log.used, log.place
     query_weekday = queries["weekday"].to_numpy() if "weekday" in queries else asked["weekday"]
     query_place = _place_codes(queries["place"])
 
-    pair, entry = _entries(item_row, log.item, len(log.app))
+    pair, entry = _entries(item_row, log.item, len(app))
     query = query_row[pair]
     age = (asked["minutes"][query] - used["minutes"][entry]) / 1440  # days
     before = age > 0
@@ -195,7 +196,7 @@ def _usage(query_row: np.ndarray, item_row: np.ndarray, queries: pd.DataFrame, l
     columns["days_behind_latest_open"] = newest - latest[query_row]
     columns["days_of_use"] = oldest - newest
 
-    columns["app"] = log.app[item_row]
+    columns["app"] = app[item_row]
     columns["day_part"] = np.searchsorted(DAY_PARTS, asked["hour"], side="right")[query_row]
     columns["weekend"] = (query_weekday >= 5).astype(int)[query_row]
     columns["place"] = query_place[query_row]
@@ -247,7 +248,7 @@ def log_similarities(items: pd.DataFrame, opens: pd.DataFrame, times: pd.Series)
         (states, items, items), one for each state of the log that a query finds, and each query's state.
     """
     asked = _clock(times)
-    item, place, used = _opens(items, opens)
+    item, place, used = Log.of(items, opens)
     cell = ((item * 2 + (used["weekday"] >= 5)) * len(PLACES) + place) * 24 + used["hour"].astype(int)
     # The number of earlier opens says which they are: states of a log are nested.
     earlier = np.searchsorted(np.sort(used["minutes"]), asked["minutes"])
@@ -270,12 +271,6 @@ def hour_kernel(difference: np.ndarray) -> np.ndarray:
     apart = np.abs(difference) % 24
     apart = np.minimum(apart, 24 - apart)
     return np.exp(-0.5 * (apart / HOUR_BANDWIDTH) ** 2)
-
-
-def _opens(items: pd.DataFrame, opens: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """What `Log` has of the opens: item, place and used."""
-    item = pd.Index(items["item"]).get_indexer(opens["item"])
-    return item, _place_codes(opens["place"]), _clock(opens["time"])
 
 
 def _place_codes(places: pd.Series) -> np.ndarray:

@@ -19,13 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel
 
-from lib.assistant.needs import GROUPS, AnyNeed, Group, Kind, check_calls, parse_call, read_needs
+from lib.assistant.needs import GROUPS, Group, Kind, Need, parse_call, read_needs
 from lib.assistant.personas import (
     Cast,
     Life,
@@ -58,17 +57,17 @@ from lib.assistant.queries import (
     voice,
     voicing_moment,
 )
-from lib.assistant.schemas import APPS, TIME_FIELDS, Person, Persona, WorldKnobs, read_personas
+from lib.assistant.schemas import Person, Persona, WorldKnobs, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, read_records, validated
 
-Line = TypeVar("Line", bound=BaseModel)
 SIDES = ("training", "evaluation")
 FILES = ("personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml")
 # A query about the present day is voiced while some of it is left, and its need's events are so far ahead.
 LATE, EARLIER, AHEAD = 18, timedelta(hours=8), timedelta(minutes=45)
 VOICED_AS = {"explicit": ("meaning", "either")}  # kinds of query, by kind of phrasing
 UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
+COMPLEX_SHARE, DEFAULT_SHARE = 0.10, 0.05  # of lived needs: those whose plan takes two calls, those that no API serves
 Asked = tuple[Group, Kind]
 Families = Mapping[tuple[str, str], list[Family]]  # phrasings that a side may use, by need and kind of query
 
@@ -118,19 +117,19 @@ class World:
 # ---------------------------------------------------------------- shares
 
 
-def group_shares(knobs: WorldKnobs) -> dict[Group, float]:
+def group_shares(world: str) -> dict[Group, float]:
     """The share of a world's queries that needs of each group voice.
 
-    Of the kept needs' queries a `default_share` takes no argument. `hard` is made of kept needs alone, so its share
-    without arguments is `default_share` and not 0.2, and the rest falls to the items.
+    Of the kept needs' queries a `DEFAULT_SHARE` takes no argument. `hard` is made of kept needs alone, so its share
+    without arguments is `DEFAULT_SHARE` and not 0.2, and the rest falls to the items.
     """
-    mix = WORLDS[knobs.world]
+    mix = WORLDS[world]
     if not mix.query:
         return {"kept": 1.0, "said": 0.0, "placed": 0.0, "unfilled": 0.0, "unserved": 0.0}
-    kept = min(mix.items / max(1 - knobs.default_share, mix.items), 1 - mix.query)
+    kept = min(mix.items / max(1 - DEFAULT_SHARE, mix.items), 1 - mix.query)
     placed = float(np.clip(mix.by_place - kept, 0, mix.query))
     none = 1 - kept - mix.query
-    unserved = min(knobs.default_share * (1 - kept), none)
+    unserved = min(DEFAULT_SHARE * (1 - kept), none)
     return {
         "kept": kept,
         "said": mix.query - placed,
@@ -140,14 +139,14 @@ def group_shares(knobs: WorldKnobs) -> dict[Group, float]:
     }
 
 
-def plan_shares(group: Group, knobs: WorldKnobs) -> tuple[float, float]:
+def plan_shares(group: Group, world: str) -> tuple[float, float]:
     """Shares of plans with two calls and of `default()` among a group's lived needs, so that over all groups they are
-    `complex_share` and `default_share`, as far as the groups that have such plans are large enough."""
+    `COMPLEX_SHARE` and `DEFAULT_SHARE`, as far as the groups that have such plans are large enough."""
     if group == "kept":
-        return knobs.complex_share, knobs.default_share
+        return COMPLEX_SHARE, DEFAULT_SHARE
     if group == "said":
-        shares = group_shares(knobs)
-        return min(knobs.complex_share * (1 - shares["kept"]) / shares["said"], 1.0), 0.0
+        shares = group_shares(world)
+        return min(COMPLEX_SHARE * (1 - shares["kept"]) / shares["said"], 1.0), 0.0
     return 0.0, 1.0 if group == "unserved" else 0.0
 
 
@@ -156,7 +155,7 @@ def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[A
 
     What says its arguments is not resolved by habit alone: its kinds are `meaning` and `either`, in their ratio.
     """
-    shares = group_shares(knobs)
+    shares = group_shares(knobs.world)
     wanted = np.array([shares[group] * total for group in GROUPS])
     counts = np.floor(wanted + 1e-9).astype(int)
     counts[np.argsort(counts - wanted, kind="stable")[: total - counts.sum()]] += 1
@@ -167,8 +166,7 @@ def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[A
         else:
             worded = 1 - knobs.habit_share
             meaning = round(count * (knobs.meaning_share / worded if worded > 0 else 0.5))
-            kinds: dict[Kind, int] = {"meaning": meaning, "either": count - meaning}
-            deck += [(group, kind) for kind, n in kinds.items() for _ in range(n)]
+            deck += [(group, "meaning")] * meaning + [(group, "either")] * (count - meaning)
     return deck if counts[0] == total else [deck[i] for i in rng.permutation(total)]
 
 
@@ -195,20 +193,11 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
 
 
 def simulate_from(
-    needs: Sequence[AnyNeed], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter
+    needs: Sequence[Need], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter
 ) -> World:
-    """Like `simulate`, from needs and names already read; needs of a group that the world has no share of are left out.
-
-    Raises:
-        InputError: a need calls what the toolbox lacks, a group that the world has a share of has no need, or the
-            phrasings are too few.
-    """
-    check_calls(needs, toolbox)
-    shares = group_shares(knobs)
+    """Like `simulate`, from files already read; needs of a group that the world has no share of are left out."""
+    shares = group_shares(knobs.world)
     needs = [need for need in needs if shares[need.group]]
-    for group in GROUPS:
-        if shares[group] and not any(need.group == group for need in needs):
-            raise InputError(f"world {knobs.world}: no need is of the group {group!r} (see lib/assistant/needs.py)")
     rng = np.random.default_rng([knobs.seed, 1])
     sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
     counts = np.empty(knobs.n_personas, dtype=int)
@@ -232,7 +221,7 @@ def simulate_from(
     return world
 
 
-def families_by_side(needs: Sequence[AnyNeed], seed: int) -> dict[str, Families]:
+def families_by_side(needs: Sequence[Need], seed: int) -> dict[str, Families]:
     """The phrasings that each side may use; none is on both (see `split_phrasings`)."""
     side_of = split_phrasings(needs, seed)
     families: dict[str, dict[tuple[str, str], list[Family]]] = {side: defaultdict(list) for side in SIDES}
@@ -255,7 +244,7 @@ def live_and_ask(
         if count := sum(wanted == group for wanted, _ in asked):
             live_group(life, group, count)
     askable = list(life.lived)
-    live_needs(life, life.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs))
+    live_needs(life, life.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs.world))
     if not askable:
         raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
     plan = assign_needs(askable, asked, families, rng)
@@ -284,7 +273,7 @@ def live_and_ask(
 def live_group(life: Life, group: Group, count: int) -> None:
     """Live `count` needs of one group; at least one, of whatever kind of plan, where any fits."""
     needs, before = [need for need in life.needs if need.group == group], len(life.lived)
-    live_needs(life, needs, count, plan_shares(group, life.knobs))
+    live_needs(life, needs, count, plan_shares(group, life.knobs.world))
     for shares in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
         if len(life.lived) == before:
             live_needs(life, needs, 1, shares)
@@ -358,12 +347,9 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     provenance (item, source, need, template), people (persona, role, name, email, phone), toolbox (api, app, text,
     function: its OpenAI-style definition as JSON text).
     """
-    items, opens = [], []
-    for persona in world.personas:
-        for app in APPS:
-            for item in getattr(persona.apps, app):
-                items.append((persona.id, item.id, app, item.headline, item.text, getattr(item, TIME_FIELDS[app])))
-                opens += [(item.id, opened.time, opened.place) for opened in item.opens]
+    owned = [(persona.id, app, item) for persona in world.personas for app, item in persona.items]
+    items = [(name, item.id, app, item.headline, item.text, item.shown) for name, app, item in owned]
+    opens = [(item.id, opened.time, opened.place) for _, _, item in owned for opened in item.opens]
     queries = pd.DataFrame(
         [(q.id, q.persona, world.sides[q.id], q.text, q.time, q.place) for q in world.queries],
         columns=["query", "persona", "split", "text", "time", "place"],
@@ -385,10 +371,7 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
             ],
             columns=["query", "apis", "plan", "answers"],
         ),
-        "provenance": pd.DataFrame(
-            [(entry.item_id, entry.source, entry.need, entry.template) for entry in world.provenance],
-            columns=["item", "source", "need", "template"],
-        ),
+        "provenance": pd.DataFrame(world.provenance, columns=Provenance._fields),
         "people": pd.DataFrame(
             [(persona.id, *person.model_dump().values()) for persona in world.personas for person in persona.people],
             columns=["persona", *Person.model_fields],
@@ -401,60 +384,40 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
 
 
 def check_trainable(queries: pd.DataFrame, gold: pd.DataFrame, folds: int) -> None:
-    """Raises InputError unless more personas than folds have training queries and one has evaluation queries (what is
-    trained is cross-validated by persona), two are of evaluation (a control takes another's context), and there are two
-    needs (some are kept from training).
+    """Raises InputError where there is too little to train and evaluate on: what is trained is cross-validated by
+    persona, a control takes another evaluation query's context, and some needs are kept from training.
 
     Args:
         queries: columns query, persona, split.
         gold: column need.
         folds: of the cross-validation.
     """
-    personas = queries.groupby("split")["persona"].nunique().reindex(["training", "evaluation"], fill_value=0)
-    if personas["training"] <= folds or personas["evaluation"] == 0:
-        raise InputError(
-            f"queries: {personas['training']} personas with training queries and {personas['evaluation']} with "
-            f"evaluation queries; training in {folds} folds needs at least {folds + 1} and 1"
-        )
-    if (queries["split"] == "evaluation").sum() < 2:
-        raise InputError("queries: 1 evaluation query; a control takes another query's context, so 2 are needed")
-    if gold["need"].nunique() < 2:
-        raise InputError("gold, need: the same for all queries; some are kept from training, so 2 are needed")
+    found = {
+        "training personas": (queries.loc[queries["split"] == "training", "persona"].nunique(), folds + 1),
+        "evaluation queries": ((queries["split"] == "evaluation").sum(), 2),
+        "needs": (gold["need"].nunique(), 2),
+    }
+    for what, (n, least) in found.items():
+        if n < least:
+            raise InputError(f"too little to train on: {n} {what}, at least {least} are needed")
 
 
 # ---------------------------------------------------------------- your own files
 
 
-def read_lines(path: Path, model: type[Line], extra: tuple[str, ...] = ()) -> list[tuple[Line, dict]]:
-    """Records of a JSON-lines file, each validated; keys in `extra` are taken out first and returned beside it.
-
-    Raises:
-        InputError: names the file, the line and the field.
-    """
-    records = []
-    for number, record in read_records(path):
-        beside = {key: record.pop(key) for key in extra if key in record}
-        records.append((validated(model, record, f"{path}, line {number}"), beside))
-    return records
-
-
 def check_plan(entry: Gold | OtherPlan, toolbox: Toolbox, where: str) -> None:
-    """Raises InputError unless plan, apis and answers name the same APIs of the toolbox (or `default`), and only
-    arguments that these have, and the plan is right by its answers."""
+    """Raises InputError unless plan, apis and answers name the same APIs of the toolbox (or `default`), and the plan is
+    right by its answers."""
     try:
-        planned = [parse_call(line) for line in entry.plan.split("\n")]
+        planned = [api for api, _ in map(parse_call, entry.plan.split("\n"))]
     except ValueError as error:
         raise InputError(f"{where}, plan: {error}") from None
-    answered = [call for answer in entry.answers for call in answer.items()]
-    for field_name, calls in (("apis", [(api, {}) for api in entry.apis]), ("plan", planned), ("answers", answered)):
-        for api, arguments in calls:
-            if api not in toolbox and api != DEFAULT_API:
-                raise InputError(f"{where}, {field_name}: no API {api!r} in toolbox.yaml")
-            known = toolbox[api].arguments if api in toolbox else {}
-            if unknown := [name for name in arguments if name not in known]:
-                raise InputError(f"{where}, {field_name}: {api} has no argument {unknown[0]!r}")
-        if [api for api, _ in calls] != entry.apis:
-            raise InputError(f"{where}, {field_name}: names {[api for api, _ in calls]}, but apis names {entry.apis}")
+    answered = [api for answer in entry.answers for api in answer]
+    for name, apis in (("apis", entry.apis), ("plan", planned), ("answers", answered)):
+        if unknown := [api for api in apis if api not in toolbox and api != DEFAULT_API]:
+            raise InputError(f"{where}, {name}: no API {unknown[0]!r} in toolbox.yaml")
+        if apis != entry.apis:
+            raise InputError(f"{where}, {name}: names {apis}, but apis names {entry.apis}")
     functions = [toolbox[api].function for api in entry.apis if api in toolbox]
     if not (match := ast_match(entry.plan, entry.answers, functions)):
         raise InputError(f"{where}, plan: not what answers accept: {match.sentence}")
@@ -470,45 +433,36 @@ def read_world(folder: str | Path) -> World:
     folder = Path(folder)
     toolbox = Toolbox.from_yaml(folder / "toolbox.yaml")
     personas = {persona.id: persona for persona in read_personas(folder / "personas.jsonl")}
-    owner = {
-        item.id: persona.id for persona in personas.values() for app in APPS for item in getattr(persona.apps, app)
-    }
     queries: dict[str, Query] = {}
     sides: dict[str, str] = {}
     side_of_persona: dict[str, str] = {}
-    path = folder / "queries.jsonl"
-    for query, beside in read_lines(path, Query, ("split",)):
-        side = beside.get("split")
+    for number, record in read_records(folder / "queries.jsonl"):
+        where, side = f"{folder / 'queries.jsonl'}, line {number}", record.pop("split", None)
+        query = validated(Query, record, where)
         if side not in SIDES:
-            raise InputError(f"{path}, query {query.id}, split: must be training or evaluation, not {side!r}")
+            raise InputError(f"{where}, split: must be training or evaluation, not {side!r}")
         if query.persona not in personas:
-            raise InputError(f"{path}, query {query.id}, persona: no persona {query.persona!r} in personas.jsonl")
+            raise InputError(f"{where}, persona: no persona {query.persona!r} in personas.jsonl")
         if query.id in queries:
-            raise InputError(f"{path}, query {query.id}: appears twice")
+            raise InputError(f"{where}: query {query.id} appears twice")
         if query.time < personas[query.persona].today:
-            raise InputError(f"{path}, query {query.id}, time: before the persona's data were collected (today)")
+            raise InputError(f"{where}, time: before the persona's data were collected (today)")
         if side_of_persona.setdefault(query.persona, side) != side:
-            raise InputError(f"{path}, query {query.id}, split: persona {query.persona} stands on both sides")
+            raise InputError(f"{where}, split: persona {query.persona} stands on both sides")
         queries[query.id], sides[query.id] = query, side
-    if not queries:
-        raise InputError(f"{path}: holds no query")
     gold: dict[str, Gold] = {}
-    path = folder / "gold.jsonl"
-    for entry, _ in read_lines(path, Gold):
+    for number, record in read_records(folder / "gold.jsonl"):
+        where = f"{folder / 'gold.jsonl'}, line {number}"
+        entry = validated(Gold, record, where)
         if entry.query not in queries or entry.query in gold:
-            raise InputError(f"{path}, query {entry.query}: not in queries.jsonl, or labelled twice")
-        for item in entry.relevant:
-            if entry.relevant.count(item) > 1:
-                raise InputError(f"{path}, query {entry.query}, relevant: item {item!r} stands twice")
-        for item in entry.relevant:
-            if owner.get(item) != queries[entry.query].persona:
-                raise InputError(f"{path}, query {entry.query}, relevant: no item {item!r} of that persona")
-        check_plan(entry, toolbox, f"{path}, query {entry.query}")
-        for number, other in enumerate(entry.also, start=1):
-            check_plan(other, toolbox, f"{path}, query {entry.query}, also {number}")
+            raise InputError(f"{where}: query {entry.query} is not in queries.jsonl, or labelled twice")
+        own = {item.id for _, item in personas[queries[entry.query].persona].items}
+        if len(own.intersection(entry.relevant)) < len(entry.relevant):
+            raise InputError(f"{where}, relevant: {entry.relevant} are not all different items of that persona")
+        for label in (entry, *entry.also):
+            check_plan(label, toolbox, where)
         gold[entry.query] = entry
-    if missing := [name for name in queries if name not in gold]:
-        raise InputError(
-            f"{path}: no label for query {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else "")
-        )
+    if not queries or queries.keys() - gold.keys():
+        missing = min(queries.keys() - gold.keys(), default="(there is none)")
+        raise InputError(f"{folder / 'gold.jsonl'}: no label for query {missing}")
     return World(list(personas.values()), list(queries.values()), [gold[name] for name in queries], sides, toolbox)

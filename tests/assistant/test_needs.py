@@ -18,7 +18,6 @@ from lib.assistant.needs import (
     KINDS,
     When,
     alternatives,
-    check_calls,
     clock_words,
     day_words,
     draw_moment,
@@ -32,6 +31,7 @@ from lib.assistant.needs import (
 from lib.assistant.personas import LivedNeed, draw_life, draw_slot, furnish, make_item, moment_facts
 from lib.assistant.queries import Query, families_of, label_query, normal_text, print_call, voice
 from lib.assistant.schemas import APPS, WorldKnobs
+from lib.assistant.toolbox import DEFAULT_API
 from lib.retrieval.bm25 import content_terms
 from lib.workbook.inputs import InputError
 
@@ -111,16 +111,10 @@ def test_what_is_drawn_lies_ahead_and_is_found_in_its_own_words():
             text = f"Remind me {spoken.on_day} at {spoken.clock}."
             assert is_said(spoken.moment, text, now)
             assert is_said(spoken.date, text.upper(), now)
+            assert not is_said(spoken.moment, text.replace(spoken.clock, f"{spoken.clock}:30"), now)
             for hours in (0.5, -0.5, 1, 12, 24):
                 other = moment + timedelta(hours=hours)
                 assert not is_said(f"{other:%Y-%m-%d %H:%M}", text, now)
-
-
-def test_words_that_hold_a_time_do_not_say_it():
-    assert not is_said("2023-12-15 07:00", "tomorrow at 17 am", NOW)
-    assert not is_said("2023-12-15 19:00", "tomorrow at 19:00:30", NOW)
-    assert is_said("2023-12-15 12:00", "Tomorrow at noon: lunch", NOW)
-    assert is_said("oat milk", "oat milk", NOW) is None
 
 
 # ---------------------------------------------------------------- the needs of the project
@@ -203,7 +197,7 @@ def test_every_phrasing_of_every_keep_can_be_said_and_labelled(needs, life, tool
             assert text[0].isupper() or not text[0].isalpha() or text == text.lower(), family.id
             for answers in (gold.answers, *(other.answers for other in gold.also)):
                 for api, arguments in [call for answer in answers for call in answer.items()]:
-                    known = toolbox[api].arguments if api in toolbox else {}
+                    known = toolbox[api].arguments if api != DEFAULT_API else {}
                     assert {name for name, one in known.items() if one.required} <= set(arguments) <= set(known)
                     for name, ways in arguments.items():
                         assert isinstance(ways[0], PYTHON_TYPES[known[name].type]), (family.id, api, name)
@@ -267,8 +261,6 @@ def test_phrasings_repeat_few_words_of_their_items(kept):
     [
         ({"colour": "red"}, "colour"),
         ({"need": "other"}, "expected the file's name"),
-        ({"trait": "tall"}, "trait"),
-        ({"keeps": {}}, "keeps"),
         ({"habit": {"days": "daily", "hours": [7, 9], "places": ["moon"]}}, "habit.places.0"),
     ],
 )
@@ -290,28 +282,3 @@ def test_a_name_cannot_stand_in_both_folders(tmp_path, data):
     (tmp_path / "remind_me.yaml").write_text(other, encoding="utf-8")
     with pytest.raises(InputError, match=r"explicit.remind_me\.yaml: need"):
         read_needs(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("plan", "named"),
-    [
-        (["f("], "is no call"),
-        (['fly_home(title="x")'], "no API 'fly_home'"),
-        (["create_reminder()"], "'title' is missing"),
-        (['create_reminder(title="x", seat="1A")'], "'seat' is missing, or not one"),
-    ],
-)
-def test_a_plan_that_the_toolbox_does_not_know_is_named(needs, toolbox, plan, named):
-    check_calls(needs, toolbox)
-    need = needs[0].model_copy(deep=True)
-    keep = next(iter(need.keeps))
-    need.keeps[keep] = need.keeps[keep].model_copy(update={"plan": plan})
-    need.keeps[keep].__dict__.pop("calls", None)
-    with pytest.raises(InputError, match=rf"need {need.need}, keep {keep}: .*{re.escape(named)}"):
-        check_calls([need], toolbox)
-
-
-def test_a_wording_that_makes_no_item_is_named(life):
-    for app, wording in (("notes", {"title": "a", "colour": "red"}), ("mail", {"subject": "a"})):
-        with pytest.raises(InputError, match=rf"^{app} item .*(colour|sender)"):
-            make_item(app, wording, {}, MOMENTS, NOW, life)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib.assistant.personas import read_cast
-from lib.assistant.schemas import APPS, ITEM_TYPES, TIME_FIELDS, Apps, Persona, read_personas
+from lib.assistant.schemas import APPS, ITEM_TYPES, Apps, Persona, read_personas
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import FILES, check_trainable, frames, read_world
 from lib.workbook.artifacts import ROOT
@@ -44,16 +44,6 @@ def test_the_readme_shows_an_item_of_each_app_with_all_its_fields():
         assert item.keys() == ITEM_TYPES[app].model_fields.keys() - {"opens"}
 
 
-def test_the_schema_of_a_persona_is_json_with_every_app():
-    schema = Persona.model_json_schema()
-    assert json.loads(json.dumps(schema, allow_nan=False)) == schema
-    apps = schema["$defs"]["Apps"]["properties"]
-    assert tuple(apps) == APPS
-    for app in APPS:
-        name = apps[app]["items"]["$ref"].rsplit("/", 1)[-1]
-        assert {"id", "opens", TIME_FIELDS[app]} <= set(schema["$defs"][name]["properties"])
-
-
 def set_in(record, path, value):
     *parents, last = path
     for key in parents:
@@ -65,17 +55,10 @@ def set_in(record, path, value):
     ("path", "value", "field"),
     [
         (("shoe_size",), 43, "shoe_size"),
-        (("age",), 7, "age"),
-        (("name",), "  ", "name"),
-        (("today",), "2023-12-10T06:00:00Z", "today"),
-        (("people", 0, "shoe_size"), 43, "people.0.shoe_size"),
-        (("apps", "fax"), [], "apps.fax"),
-        (("apps", "notes", 0, "colour"), "red", "apps.notes.0.colour"),
         (("apps", "notes", 0, "opens", 0, "place"), "moon", "apps.notes.0.opens.0.place"),
         (("apps", "notes", 0, "opens", 0, "time"), "2023-12-10T06:01:00", "a-note"),
         (("apps", "music", 0, "id"), "a-note", "a-note"),
-        (("apps", "music", 0, "id"), "b-song", "also persona b's"),
-        (("apps", "music", 0, "played_time"), None, "apps.music.0.played_time"),
+        (("apps", "music", 0, "id"), "b-song", "b-song"),
         (("id",), "b", "twice"),
     ],
     ids=str,
@@ -132,14 +115,8 @@ GOOD_API = "- {api: open_door, app: notes, description: Open a door.}\n"
     ("text", "parts"),
     [
         (GOOD_API + GOOD_API, ["open_door", "2 times"]),
-        (GOOD_API + "- {api: shut, app: notes, description: d, colour: red}", ["record 2", "shut", "colour"]),
-        (GOOD_API + "- {api: shut it, app: notes, description: d}", ["record 2", "shut it", "api"]),
-        (GOOD_API + "- {api: shut, app: notes, description: d, arguments: [x]}", ["record 2", "shut", "arguments"]),
-        (
-            "- {api: shut, app: notes, description: d, arguments: {x: {description: e, type: str}}}",
-            ["record 1", "shut", "arguments.x.type"],
-        ),
-        (GOOD_API + "- {app: notes, description: d}", ["record 2", "without name", "api"]),
+        (GOOD_API + "- {api: shut it, app: notes, description: d, colour: red}", ["record 2", "api"]),
+        ("- {api: a, app: notes, description: d, arguments: {x: {description: e, type: str}}}", ["arguments.x.type"]),
         ("- {api: default, app: notes, description: d}", ["default", "reserved"]),
         ("open_door: {app: notes}", ["list"]),
         ("", ["list"]),
@@ -156,9 +133,6 @@ def test_wrong_toolbox(tmp_path, text, parts):
     ("file", "text"),
     [
         ("background/notes.yaml", "- {title: ["),
-        ("background/notes.yaml", "- only text"),
-        ("background/notes.yaml", "- {title: 1984}"),
-        ("people.yaml", "first_names: [A, B]"),
         ("people.yaml", ""),
     ],
 )
@@ -188,27 +162,20 @@ def test_world_of_one_s_own(records, write_world):
 @pytest.mark.parametrize(
     ("file", "field", "value", "parts"),
     [
-        ("queries", "persona", "c", ["a-q0", "persona", "'c'"]),
-        ("queries", "split", "test", ["a-q0", "split", "'test'"]),
-        ("queries", "split", ["training"], ["a-q0", "split"]),
+        ("queries", "persona", "c", ["line 1", "persona", "'c'"]),
+        ("queries", "split", "test", ["line 1", "split", "'test'"]),
         ("queries", "id", "b-q0", ["b-q0", "twice"]),
         ("queries", "place", "moon", ["line 1", "place"]),
-        ("queries", "time", "2023-12-11T07:30:00+01:00", ["line 1", "time"]),
-        ("queries", "time", "2023-12-01T07:30:00", ["a-q0", "time", "before"]),
-        ("queries", "kind", "habit", ["line 1", "kind"]),
-        ("gold", "relevant", ["a-shoe"], ["a-q0", "relevant", "a-shoe"]),
-        ("gold", "relevant", ["b-note"], ["a-q0", "relevant", "b-note"]),
-        ("gold", "relevant", [], ["line 1", "relevant"]),
+        ("queries", "time", "2023-12-01T07:30:00", ["line 1", "time", "before"]),
+        ("gold", "relevant", ["b-note"], ["line 1", "relevant", "b-note"]),
         ("gold", "relevant", ["a-note", "a-note"], ["relevant", "a-note"]),
-        ("gold", "apis", ["fly_home"], ["a-q0", "apis", "fly_home"]),
-        ("gold", "apps", ["fax"], ["line 1", "apps.0"]),
-        ("gold", "colour", "red", ["line 1", "colour"]),
+        ("gold", "apis", ["fly_home"], ["line 1", "apis", "fly_home"]),
         ("gold", "query", "c-q0", ["c-q0"]),
-        ("gold", "answers", [{"fly_home": {}}], ["a-q0", "answers", "fly_home"]),
-        ("gold", "answers", [{"open_note": {"title": ["something else"]}}], ["a-q0", "plan", "answers"]),
-        ("gold", "plan", "fly_home(", ["a-q0", "plan"]),
-        ("gold", "plan", 'open_note(shoe="Dough")', ["a-q0", "plan", "no argument 'shoe'"]),
-        ("gold", "also", [{"apis": ["search_mail"], "plan": "x()", "answers": []}], ["a-q0", "also 1"]),
+        ("gold", "answers", [{"fly_home": {}}], ["line 1", "answers", "fly_home"]),
+        ("gold", "answers", [{"open_note": {"title": ["something else"]}}], ["line 1", "plan", "answers"]),
+        ("gold", "plan", "fly_home(", ["line 1", "plan"]),
+        ("gold", "plan", 'open_note(shoe="Dough")', ["line 1", "plan", "open_note"]),
+        ("gold", "also", [{"apis": ["open_note"], "plan": "x()", "answers": []}], ["line 1", "'x'"]),
     ],
 )
 def test_wrong_record(records, write_world, file, field, value, parts):
@@ -220,16 +187,10 @@ def test_wrong_record(records, write_world, file, field, value, parts):
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (lambda r: r["queries"][1].pop("split"), ["queries.jsonl", "b-q0", "split"]),
         (lambda r: r["gold"].pop(0), ["gold.jsonl", "a-q0"]),
-        (lambda r: r["gold"].clear(), ["gold.jsonl", "a-q0", "1 more"]),
         (lambda r: r["gold"].append(r["gold"][0]), ["gold.jsonl", "a-q0", "twice"]),
-        (
-            lambda r: r["queries"].append(r["queries"][0] | {"id": "a-q1", "split": "evaluation"}),
-            ["a-q1", "both sides"],
-        ),
-        (lambda r: r["queries"].clear(), ["queries.jsonl"]),
-        (lambda r: r["queries"].insert(1, '["split"]'), ["queries.jsonl", "line 2"]),
+        (lambda r: r["queries"].append(r["queries"][0] | {"id": "a-q1", "split": "evaluation"}), ["both sides"]),
+        (lambda r: [part.clear() for part in (r["queries"], r["gold"])], ["gold.jsonl", "there is none"]),
     ],
 )
 def test_wrong_folder(records, write_world, change, parts):
@@ -249,8 +210,7 @@ def test_the_example_of_the_readme_is_a_world(tmp_path):
         (tmp_path / name).write_text(content, encoding="utf-8")
     tables = frames(read_world(tmp_path))
     assert [len(tables[name]) for name in ("items", "opens", "queries", "gold", "toolbox")] == [2, 1, 1, 1, 1]
-    lacking = "0 personas with training queries", "at least 6"
-    refused(lambda: check_trainable(tables["queries"], tables["gold"], folds=5), *lacking)
+    refused(lambda: check_trainable(tables["queries"], tables["gold"], folds=5), "0 training personas", "at least 6")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -280,18 +240,10 @@ def test_a_simulated_world_survives_its_files(make_world, tmp_path, data):
         assert before[name].equals(after[name]), name
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\x1c"], ids=ascii)
-def test_line_separators_within_a_text(records, write_world, separator):
-    """JSON allows these characters in a string, and pydantic writes all but the last as they are."""
-    records["queries"][0]["text"] = f"one{separator}two"
-    assert read_world(write_world(records)).queries[0].text == f"one{separator}two"
-
-
 def test_too_few_personas_to_train_on():
     queries = pd.DataFrame({"persona": ["a", "b", "c", "c", "d", "d"], "split": ["training"] * 4 + ["evaluation"] * 2})
     gold = pd.DataFrame({"need": ["dinner", "lesson", "lesson"]})
     check_trainable(queries, gold, folds=2)
-    refused(lambda: check_trainable(queries, gold, folds=3), "3 personas with training queries", "at least 4")
-    refused(lambda: check_trainable(queries[:4], gold, folds=2), "0 with evaluation queries")
-    refused(lambda: check_trainable(queries[:5], gold, folds=2), "1 evaluation query", "2 are needed")
-    refused(lambda: check_trainable(queries, gold[1:], folds=2), "need", "the same for all", "2 are needed")
+    refused(lambda: check_trainable(queries, gold, folds=3), "3 training personas", "at least 4")
+    refused(lambda: check_trainable(queries[:5], gold, folds=2), "1 evaluation queries", "at least 2")
+    refused(lambda: check_trainable(queries, gold[1:], folds=2), "1 needs", "at least 2")

@@ -19,9 +19,9 @@ def worlds(data):
 
 
 def test_a_small_world_keeps_the_proportions():
-    knobs = small_knobs(WorldKnobs(), 100, hour_noise=3.0)
+    knobs = small_knobs(WorldKnobs(), 100, recency_strength=0.5)
     assert (knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries) == (100, 548, 118)
-    assert knobs.hour_noise == 3.0
+    assert knobs.recency_strength == 0.5
     assert knobs.habit_strength == WorldKnobs().habit_strength
 
 
