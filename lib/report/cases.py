@@ -167,7 +167,7 @@ def flows_page(read: Callable[[str], pd.DataFrame]) -> dict[str, Any]:
     answers = answers.groupby(["condition", answers["unit"].map(lambda unit: cases[unit]["set"])]).head(MOST)
     for row in answers.fillna({"text": "", "error": ""}).to_dict("records"):
         case = cases[row["unit"]]
-        answer = judged(row, case["gold"])
+        answer = beside_wanted(row, case["gold"])
         if answer not in case["answers"]:
             case["answers"].append(answer)
         case["by"][row["condition"]] = case["answers"].index(answer)
@@ -204,7 +204,7 @@ def canonical(text: str) -> str:
         return text
 
 
-def judged(row: Mapping[str, Any], wanted: list[str]) -> list:
+def beside_wanted(row: Mapping[str, Any], wanted: list[str]) -> list:
     """A flow that was written, beside the wanted one: [its changes, similarity, result (of `RESULTS`), whether it runs
     right (None where that was not measured), what does not parse, names and keys made up, whether it ended by itself].
     A change is [first line, line after the last, the lines instead of them]."""

@@ -6,67 +6,35 @@ import ast
 import json
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
-
-
-class Named(NamedTuple):
-    """What Python source names: modules of `lib` that it imports, and its strings."""
-
-    modules: tuple[str, ...]
-    strings: frozenset[str]
 
 
 @cache  # notebooks share most of `lib/`: each of its files is read once, not once a notebook
-def named_in(source: str) -> Named:
-    modules, strings = [], set()
+def imported_modules(source: str) -> tuple[str, ...]:
+    """Names of `lib` modules that Python source imports, at any depth (imports inside functions count), and of what it
+    takes from them, which may be modules, too."""
+    found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            modules += [alias.name for alias in node.names if alias.name.split(".")[0] == "lib"]
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "lib":
-            modules += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            strings.add(node.value)
-    return Named(tuple(modules), frozenset(strings))
-
-
-def imported_modules(source: str) -> tuple[str, ...]:
-    """Names of `lib` modules that Python source imports, at any depth (imports inside functions count)."""
-    return named_in(source).modules
-
-
-def module_files(module: str, root: Path) -> list[Path]:
-    """Files of a module and of the packages above it; empty for a name that is no module (a function, say)."""
-    parts = module.split(".")
-    own = root.joinpath(*parts)
-    files = [path for path in (own.with_suffix(".py"), own / "__init__.py") if path.exists()]
-    if files:
-        files += [
-            init for depth in range(1, len(parts)) if (init := root.joinpath(*parts[:depth], "__init__.py")).exists()
-        ]
-    return files
-
-
-def files_named(module: Path) -> list[Path]:
-    """Files beside a module, other than Python's, whose name stands as a string in its source: a grammar, say."""
-    names = named_in(module.read_text(encoding="utf-8")).strings
-    beside = (path for path in module.parent.iterdir() if path.is_file() and path.suffix != ".py")
-    return sorted(path for path in beside if path.name in names)
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(name for name in found if name.split(".")[0] == "lib")
 
 
 def lib_files(notebook: Path, root: Path) -> list[str]:
     """Paths, relative to `root`, of all `lib/` files that a notebook imports, directly or through others, and of the
-    files beside them that they read."""
+    files beside them whose names stand in quotes in their source: a grammar, say."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    source = "\n".join(
-        "".join(line for line in cell["source"] if not line.lstrip().startswith(("%", "!")))
-        for cell in cells
-        if cell["cell_type"] == "code"
-    )
+    lines = [line for cell in cells if cell["cell_type"] == "code" for line in [*cell["source"], "\n"]]
+    waiting = [*imported_modules("".join(line for line in lines if not line.lstrip().startswith(("%", "!"))))]
     found: set[Path] = set()
-    waiting = list(imported_modules(source))
     while waiting:
-        for path in module_files(waiting.pop(), root):
-            if path not in found:
-                found |= {path, *files_named(path)}
-                waiting += imported_modules(path.read_text(encoding="utf-8"))
+        parts = waiting.pop().split(".")
+        packages = [root.joinpath(*parts[:depth], "__init__.py") for depth in range(1, len(parts) + 1)]
+        for path in (root.joinpath(*parts).with_suffix(".py"), *packages):
+            if path not in found and path.exists():
+                text = path.read_text(encoding="utf-8")
+                beside = [other for other in path.parent.iterdir() if other.is_file() and other.suffix != ".py"]
+                found |= {path, *(other for other in beside if f'"{other.name}"' in text)}
+                waiting += imported_modules(text)
     return sorted(str(path.relative_to(root)) for path in found)

@@ -21,7 +21,7 @@ KERNEL_DIED = 138  # papermill's exit code
 UNIT = 2**20 if sys.platform == "darwin" else 2**10  # of ru_maxrss in a MiB: bytes on macOS, else KiB
 
 
-def main(arguments: list[str]) -> None:
+def run_papermill(arguments: list[str]) -> None:
     """Run papermill's command, which ends with an exit or the notebook's error; the last argument is its output.
 
     The peak is the most memory (resident) that one process which this one started held at once: a notebook's kernel,
@@ -53,4 +53,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_papermill(sys.argv[1:])

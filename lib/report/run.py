@@ -36,8 +36,8 @@ INPUTS = ("openapi_folder", "pairs_file", "review_file")
 
 
 def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
-    """Check what a profile names outside itself, and values that do not go together: Snakemake would bury a missing
-    file in a page of its own, and a notebook of later may start after hours.
+    """Check values that do not go together, and that what a profile names outside itself is there: Snakemake would bury
+    a missing file in a page of its own, and a later notebook may start after hours.
 
     Args:
         path: the profile's, for the error message.
@@ -101,7 +101,12 @@ def run_notebooks(profile: str, extra: list[str], root: Path = ROOT) -> int:
     return subprocess.run([*command, *extra], cwd=root).returncode
 
 
-def main(arguments: list[str]) -> int:
+def make_report(arguments: list[str]) -> int:
+    """Run a profile's notebooks and render what they made; returns the exit code.
+
+    Args:
+        arguments: the profile, and options for Snakemake.
+    """
     if not arguments:
         print("usage: python -m lib.report.run PROFILE [options for Snakemake]", file=sys.stderr)
         return 2
@@ -111,41 +116,37 @@ def main(arguments: list[str]) -> int:
         path = Path(os.path.relpath(ROOT / "notebooks" / "profiles" / f"{profile}.yaml"))
         values = read_profile(path)
         check_inputs(path, values)
-        write_notebook_parameters(values, ROOT / "data" / "generated" / profile / "parameters")
-        for draft in (ROOT / "data" / "generated" / profile / "executed").glob("*.ipynb.*.ipynb"):
+        data = ROOT / "data" / "generated" / profile
+        write_notebook_parameters(values, data / "parameters")
+        for draft in (data / "executed").glob("*.ipynb.*.ipynb"):
             draft.unlink(missing_ok=True)  # left by a run that was killed
-        for folder in (ROOT / "data" / "generated" / profile, ROOT / "data" / "models", ROOT / "reports" / profile):
+        for folder in (data, ROOT / "data" / "models", ROOT / "reports" / profile):
             remove_leftovers(folder)
-        dry = not {"-n", "--dry-run", "--dryrun"}.isdisjoint(extra)
         code = run_notebooks(profile, extra)
-        if dry:
-            return code
-        record = book.build(profile)
+        if {"-n", "--dry-run", "--dryrun"}.isdisjoint(extra):
+            print_outcome(book.build(profile))
+        return code
     except (ProfileError, ArtifactError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    report(record)
-    return code
 
 
-def report(record: dict) -> None:
-    """The outcome as a few plain lines."""
+def print_outcome(record: dict[str, Any]) -> None:
+    """What became of each notebook, a line each."""
     folder = os.path.relpath(ROOT / "reports" / record["profile"])
-    peaks = record.get("peak_mib", {})
-    for notebook, status in record["status"].items():
-        seconds = record["seconds"][notebook]
-        peak, error = peaks.get(notebook), record["errors"].get(notebook, "")
+    for name, status in record["status"].items():
+        seconds, peak, error = record["seconds"][name], record["peak_mib"][name], record["errors"].get(name, "")
         took, held = ("" if seconds is None else f"{seconds:.0f} s"), ("" if peak is None else f"{peak / 1024:.1f} GiB")
-        print(f"{notebook:24} {status:8} {took:>7} {held:>9}  {error}".rstrip())
+        print(f"{name:24} {status:8} {took:>7} {held:>9}  {error}".rstrip())
         if status in ("failed", "stopped"):
-            print(f"{'':24} see {folder}/{notebook}.html")
-    for notebook, spent in record["spending"].items():
+            print(f"{'':24} see {folder}/{name}.html")
+    for name, spent in record["spending"].items():
         cost = spent["cost"] + spent["cost_lost"]
-        print(f"{notebook:24} asked {spent['model']}: {spent['calls']:,} requests, cost {cost:,.4g}")
+        print(f"{name:24} asked {spent['model']}: {spent['calls']:,} requests, cost {cost:,.4g}")
     if (record["commit"] or "").endswith("+"):
         print("note: files of the project differ from the commit; run.json names it with a +")
     print(f"report: {folder}/index.html")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(make_report(sys.argv[1:]))

@@ -18,21 +18,22 @@ from lib.workbook.parameters import ProfileError, check_profile_name, notebook_p
 from lib.workbook.parts import FOLDER, Recipe
 
 
-def recipes() -> dict[str, Recipe]:
-    """Every part that comes with the project, in the order of making: a later one may learn from an earlier one."""
-    from lib.assistant import parts as of_assistant
-    from lib.workflows import parts as of_workflows
+def make_parts(arguments: list[str]) -> int:
+    """Make every part that comes with the project, or those named; returns the exit code.
 
-    return of_workflows.recipes(on_gpu=accelerator() != processor()) | of_assistant.assistant_recipes()
-
-
-def main(arguments: list[str]) -> int:
+    Args:
+        arguments: the profile, and names of parts.
+    """
     if not arguments:
         print("usage: python -m lib.report.train PROFILE [PART ...]", file=sys.stderr)
         return 2
+    from lib.assistant.parts import assistant_recipes
     from lib.generation.models import ModelError
+    from lib.workflows.parts import recipes
 
-    profile, chosen, known = arguments[0], arguments[1:], recipes()
+    # In the order of making: a later one may learn from an earlier one.
+    known = recipes(on_gpu=accelerator() != processor()) | assistant_recipes()
+    profile, chosen = arguments[0], arguments[1:]
     if wrong := [name for name in chosen if name not in known]:
         print(f"error: no part is called {wrong[0]}{did_you_mean(wrong[0], known)}", file=sys.stderr)
         print(f"there are: {', '.join(known)}", file=sys.stderr)
@@ -94,4 +95,4 @@ def world_of(
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(make_parts(sys.argv[1:]))

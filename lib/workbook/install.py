@@ -30,59 +30,34 @@ STAMP = VENV / "installed.sha256"
 
 
 def requirements(text: str) -> str:
-    """The entries of the `pip:` block of an environment file, one a line, comments kept."""
-    lines, inside, indent = [], False, 0
-    for line in text.splitlines():
-        bare = line.strip()
-        depth = len(line) - len(line.lstrip())
-        if inside and bare and not bare.startswith("#") and depth <= indent:
-            break
-        if inside and bare.startswith("- "):
-            lines.append(bare[2:])
-        if bare == "- pip:":
-            inside, indent = True, depth
-    if not lines:
-        raise SystemExit("error: environment.yml has no `- pip:` block")
-    return "\n".join(lines) + "\n"
+    """The entries of the `pip:` block, which is the last of an environment file, one a line, comments kept."""
+    entries = [line.strip() for line in text.partition("- pip:")[2].splitlines()]
+    return "".join(entry[2:] + "\n" for entry in entries if entry.startswith("- "))
 
 
-def digest(text: str) -> str:
-    """What the environment depends on: the list, the package's build file, the Python, and where the checkout lies."""
-    parts = [text, (ROOT / "pyproject.toml").read_text(encoding="utf-8"), sys.version, str(ROOT)]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def make_way() -> None:
-    """Take a `.venv` away that is a link: what is installed must not go into another checkout's environment."""
-    if VENV.is_symlink():
-        print(".venv was a link to " + os.readlink(VENV) + " and becomes a folder of this checkout", flush=True)
-        VENV.unlink()
-    elif VENV.exists() and not VENV.is_dir():
-        raise SystemExit("error: " + str(VENV) + " is no folder: move it away and run this again.")
-
-
-def main() -> None:
-    text = (ROOT / "environment.yml").read_text(encoding="utf-8")
+def set_up() -> None:
+    """Install what environment.yml lists, unless that list, pyproject.toml, Python and place are those of before."""
+    listed = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    parts = [listed, (ROOT / "pyproject.toml").read_text(encoding="utf-8"), sys.version, str(ROOT)]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     with open(ROOT / ".venv.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits and finds it done
-        if STAMP.exists() and STAMP.read_bytes() == digest(text).encode():
+        if STAMP.exists() and STAMP.read_bytes() == digest.encode():
             return
-        make_way()
+        if VENV.is_symlink():
+            print(".venv was a link to " + os.readlink(VENV) + " and becomes a folder of this checkout", flush=True)
+            VENV.unlink()
         print("setting up .venv from environment.yml (a few minutes the first time)", flush=True)
         STAMP.unlink(missing_ok=True)
         python = VENV / "bin" / "python"
-        usable = (
-            python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0
-        )
-        if not usable:
+        if not python.exists() or subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode:
             venv.create(VENV, clear=VENV.exists(), with_pip=True)
-        listed = VENV / "requirements.txt"
-        listed.write_text(requirements(text), encoding="utf-8")
-        done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--requirement", listed], cwd=ROOT)
-        if done.returncode:
+        (VENV / "requirements.txt").write_text(requirements(listed), encoding="utf-8")
+        install = [python, "-m", "pip", "install", "--quiet", "--requirement", VENV / "requirements.txt"]
+        if subprocess.run(install, cwd=ROOT).returncode:
             raise SystemExit("error: pip could not install the packages of environment.yml; its messages stand above.")
-        STAMP.write_text(digest(text))
+        STAMP.write_text(digest)
 
 
 if __name__ == "__main__":
-    main()
+    set_up()

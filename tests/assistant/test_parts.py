@@ -297,12 +297,12 @@ def test_a_writer_that_was_trained_writes_before_the_planner_learns(monkeypatch,
     anew = []
     monkeypatch.setattr(command, "world_of", lambda *given: anew.append(given[3]))
     monkeypatch.setattr(command, "make_part", lambda *_: trained)
-    assert command.main(["tiny", *adapters()]) == 0
+    assert command.make_parts(["tiny", *adapters()]) == 0
     assert anew == [False, trained]
 
 
 def test_an_unknown_part_is_an_error_that_names_what_there_is(capsys):
-    assert command.main(["smoke", "planner-433"]) == 1
+    assert command.make_parts(["smoke", "planner-433"]) == 1
     said = capsys.readouterr().err
     assert "no part is called planner-433; did you mean planner-4338?" in said
     assert "cot_writer-2000, planner-4338" in said

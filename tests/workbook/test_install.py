@@ -68,8 +68,8 @@ def checkout(tmp_path, monkeypatch):
 
 def test_it_installs_once_and_leaves_no_other_file(checkout):
     root, commands = checkout
-    install.main()
-    install.main()
+    install.set_up()
+    install.set_up()
     assert len(commands) == 1
     assert commands[0][0] == root / ".venv" / "bin" / "python"
     assert Path(commands[0][-1]).read_text() == requirements(TEXT)

@@ -311,6 +311,6 @@ def test_a_world_that_is_too_small_says_so(book, tmp_path):
 
 
 def test_a_part_that_does_not_exist_is_an_error(capsys):
-    assert command.main(["smoke", "tst-10000"]) == 1
+    assert command.make_parts(["smoke", "tst-10000"]) == 1
     assert "no part is called tst-10000; did you mean tst-100000?" in capsys.readouterr().err
-    assert command.main([]) == 2
+    assert command.make_parts([]) == 2
