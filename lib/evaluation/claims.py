@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from lib.evaluation.inference import (
     LEVEL,
@@ -25,7 +25,7 @@ from lib.evaluation.inference import (
     unit_means,
     weighted_means,
 )
-from lib.workbook.inputs import InputError, describe_error, read_yaml
+from lib.workbook.inputs import InputError, read_yaml
 
 HOLDS, REVERSED, NO_DIFFERENCE, NOT_SHOWN, NOT_TESTABLE = WORDS = (
     "holds",
@@ -42,16 +42,6 @@ COLUMNS = [
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)?$")]
 Text = Annotated[str, Field(min_length=1)]
-
-
-class ClaimError(InputError):
-    """A file of claims that cannot be used; names the file, the claim and the field."""
-
-
-def _rising(values: list[int]) -> list[int]:
-    if values != sorted(set(values)):
-        raise ValueError("must rise, without repetition")
-    return values
 
 
 class Claim(BaseModel):
@@ -76,7 +66,7 @@ class Claim(BaseModel):
     test: Literal["greater", "less", "ratio", "same"]
     a: Name
     b: Name
-    cutoffs: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1), AfterValidator(_rising)]
+    cutoffs: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
     margin: Annotated[float, Field(gt=0)] | None = None
     size: Annotated[float, Field(gt=1)] | None = None
     against_k: Annotated[int, Field(ge=0)] | None = None
@@ -93,25 +83,12 @@ def read_claims(path: str | Path) -> list[Claim]:
     """The claims of a file, in its order.
 
     Raises:
-        ClaimError: the file is no YAML list of claims, a field is missing, unknown or wrong, or a name stands twice.
+        InputError: the file is no YAML list of claims, a field is missing, unknown or wrong, or a name stands twice.
     """
-    try:
-        records = read_yaml(Path(path))
-    except InputError as error:
-        raise ClaimError(str(error)) from error
-    if not isinstance(records, list):
-        raise ClaimError(f"{path}: expected a list of claims")
-    claims: list[Claim] = []
-    for number, record in enumerate(records, start=1):
-        name = record.get("claim") if isinstance(record, dict) else None
-        where = f"{path}: claim {name or f'number {number}'}"
-        try:
-            claim = Claim.model_validate(record)
-        except ValidationError as error:
-            raise ClaimError(f"{where}: {describe_error(error)}") from error
-        if claim.claim in {other.claim for other in claims}:
-            raise ClaimError(f"{where}: claim: the name stands twice")
-        claims.append(claim)
+    claims = read_yaml(path, TypeAdapter(list[Claim]))
+    names = [claim.claim for claim in claims]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InputError(f"{path}: claim: {min(twice)} stands twice")
     return claims
 
 
@@ -162,28 +139,27 @@ def evaluate(
         both were asked: those with a value on both sides), unit (points or fold).
     """
     query = "query" if "query" in scores else unit
-    wide = scores.pivot(index=query, columns=["method", "metric", "k"], values="value")
-    listed = scores.assign(value=1.0).pivot(index=query, columns=["method", "metric", "k"], values="value").notna()
+    cells = {"index": query, "columns": ["method", "metric", "k"], "values": "value"}
+    wide, listed = scores.pivot(**cells), scores.assign(value=1.0).pivot(**cells).notna()
     labels = scores.drop_duplicates(query).set_index(query, drop=False)[unit].loc[wide.index].to_numpy()
     printed = published.set_index(["method", "metric", "k"])["value"].to_dict()
+    over = Resampling(labels, samples, seed)
     rows = []
-    for claim in claims:
-        for k in claim.cutoffs:
-            sides = (
-                (claim.a, claim.metric, k),
-                (claim.b, claim.metric, k if claim.against_k is None else claim.against_k),
-            )
-            row = {
-                "claim": claim.claim, "paper": claim.paper, "statement": claim.statement, "k": k, "a": claim.a,
-                "b": claim.b, "unit": "fold" if claim.test == "ratio" else "points", "source": claim.source,
-                "published": _published(claim, sides, printed), "n_topics": 0, "n": 0, "reason": "",
-            }  # fmt: skip
-            row |= _measured(claim, sides, wide, listed, labels, Resampling(labels, samples, seed), row["published"])
-            reasons = [(unfit or {}).get((method, at), (unfit or {}).get(method)) for method, _, at in sides]
-            row["reason"] = next((reason for reason in reasons if reason), row["reason"])
-            if row["reason"]:
-                row["word"] = NOT_TESTABLE
-            rows.append(row)
+    for claim, k in [(one, k) for one in claims for k in one.cutoffs]:
+        against = k if claim.against_k is None else claim.against_k
+        sides = [(claim.a, claim.metric, k), (claim.b, claim.metric, against)]
+        row = {
+            "claim": claim.claim, "paper": claim.paper, "statement": claim.statement, "k": k, "a": claim.a,
+            "b": claim.b, "unit": "fold" if claim.test == "ratio" else "points", "source": claim.source,
+            "published": _published(claim, sides, printed), "n_topics": 0, "n": 0, "reason": "not asked in this run",
+        }  # fmt: skip
+        if all(side in wide for side in sides):
+            asked = int(np.logical_and.reduce([listed[side].to_numpy() for side in sides]).sum())
+            pair = np.column_stack([wide[side].to_numpy(float) for side in sides])
+            row |= _measured(claim, pair, asked, over, row["published"])
+        reasons = [(unfit or {}).get((method, at), (unfit or {}).get(method)) for method, _, at in sides]
+        row["reason"] = next((reason for reason in reasons if reason), row["reason"])
+        rows.append(row | {"word": NOT_TESTABLE} if row["reason"] else row)
     table = pd.DataFrame(rows, columns=COLUMNS)
     return table.astype({"inside": "boolean"} | dict.fromkeys(["effect", "ci_low", "ci_high", "p_value"], float))
 
@@ -209,12 +185,9 @@ def side_by_side(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
     return sides[0].merge(sides[1], on=keys)
 
 
-def _measured(claim, sides, wide, listed, labels, over, published) -> dict:
-    """The effect, its interval and what follows from it; only a reason where there is nothing to measure."""
-    if any(side not in wide for side in sides):
-        return {"reason": "not asked in this run"}
-    asked = np.logical_and.reduce([listed[side].to_numpy() for side in sides])
-    pair = np.column_stack([wide[side].to_numpy(float) for side in sides])
+def _measured(claim: Claim, pair: np.ndarray, asked: int, over: Resampling, published: float) -> dict:
+    """The effect between two columns of values, its interval and what follows from it; only a reason where there is
+    nothing to measure."""
     known = ~np.isnan(pair).any(axis=1)
     if not known.any():
         return {"reason": "no value on both sides"}
@@ -228,7 +201,13 @@ def _measured(claim, sides, wide, listed, labels, over, published) -> dict:
         low, high = np.percentile(effect(*drawn.T), TAIL)
         whole = float(effect(*pair.mean(axis=0)))
     margins = (-claim.margin, claim.margin) if claim.margin else (0.0,)
-    says = word(claim.test, found.low, found.high, claim.margin)
+    says, reason = word(claim.test, found.low, found.high, claim.margin), ""
+    if (pair.mean(axis=0) < END).all():
+        reason = f"floor: both sides within {END:g} point of 0"
+    elif (pair.mean(axis=0) > 100 - END).all():
+        reason = f"ceiling: both sides within {END:g} point of 100"
+    elif says == NOT_TESTABLE:
+        reason = "one topic" if len(sizes) < 2 else "the comparator is 0"
     return {
         "effect": found.value,
         "ci_low": found.low,
@@ -236,27 +215,13 @@ def _measured(claim, sides, wide, listed, labels, over, published) -> dict:
         "p_value": max(sign_flip_test(a - b, margin, over) for margin in margins),
         "inside": pd.NA if np.isnan([published, low, high]).any() else bool(low <= published <= high),
         "word": says,
-        "reason": _at_one_end(pair) or _without_interval(says, len(sizes)),
+        "reason": reason,
         "n_topics": len(sizes),
         "n": len(pair),
         "comparator": float(means[:, 1].mean()),
         "over_queries": whole,
-        "share": len(pair) / asked.sum(),
+        "share": len(pair) / asked,
     }
-
-
-def _at_one_end(pair: np.ndarray) -> str:
-    """Whether both sides lie so near 0 or 100 that there is nothing to tell apart."""
-    means = pair.mean(axis=0)
-    if (means < END).all():
-        return f"floor: both sides within {END:g} point of 0"
-    return f"ceiling: both sides within {END:g} point of 100" if (means > 100 - END).all() else ""
-
-
-def _without_interval(says: str, units: int) -> str:
-    if says != NOT_TESTABLE:
-        return ""
-    return "one topic" if units < 2 else "the comparator is 0"
 
 
 def _published(claim: Claim, sides: Sequence[tuple[str, str, int]], printed: Mapping) -> float:

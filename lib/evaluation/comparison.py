@@ -34,8 +34,7 @@ def per_query_scores(
             columns[method, "ndcg", k] = 100 * ndcg_from_hits(hits, n_relevant, k)
             columns[method, "ndcg_retrieved", k] = 100 * ndcg_from_hits(hits, n_relevant, k, ideal="retrieved")
     table = pd.DataFrame(columns, index=pd.Index(queries, name="query"))
-    table.columns = table.columns.set_names(["method", "metric", "k"])
-    return table
+    return table.rename_axis(columns=["method", "metric", "k"])
 
 
 def random_order_scores(
@@ -58,31 +57,24 @@ def random_order_scores(
         percent, one row a query (in the order given), columns ("random", metric, k).
     """
     rng = np.random.default_rng(seed)
-    columns: dict[tuple[str, str, int], list[float]] = {
-        ("random", metric, k): [] for k in cutoffs for metric in METRICS
-    }
-    depth = max(cutoffs)
+    depth, rows = max(cutoffs), []
     for candidates, relevant in zip(n_candidates, n_relevant, strict=True):
         ranks = rng.permuted(np.tile(np.arange(candidates), (draws, 1)), axis=1)[:, :relevant]
         hits = np.zeros((draws, max(depth, candidates)), dtype=bool)
         np.put_along_axis(hits, ranks, True, axis=1)
-        size = np.full(draws, relevant)
+        row, size = {}, np.full(draws, relevant)
         for k in cutoffs:
-            columns["random", "recall", k].append(recall_from_hits(hits, size, k).mean())
-            columns["random", "ndcg", k].append(ndcg_from_hits(hits, size, k).mean())
+            row["random", "recall", k] = recall_from_hits(hits, size, k).mean()
+            row["random", "ndcg", k] = ndcg_from_hits(hits, size, k).mean()
             order_only = ndcg_from_hits(hits, size, k, ideal="retrieved")
-            columns["random", "ndcg_retrieved", k].append(
-                np.nanmean(order_only) if np.isfinite(order_only).any() else np.nan
-            )
-    table = 100 * pd.DataFrame(columns)
-    table.columns = table.columns.set_names(["method", "metric", "k"])
-    return table
+            row["random", "ndcg_retrieved", k] = np.nanmean(order_only) if np.isfinite(order_only).any() else np.nan
+        rows.append(row)
+    columns = pd.MultiIndex.from_tuples(rows[0] if rows else [], names=["method", "metric", "k"])
+    return 100 * pd.DataFrame(rows, columns=columns)
 
 
 def summarise(
-    scores: pd.DataFrame,
-    groups: Mapping[tuple[str, str], np.ndarray],
-    resampling: Resampling,
+    scores: pd.DataFrame, groups: Mapping[tuple[str, str], np.ndarray], resampling: Resampling
 ) -> pd.DataFrame:
     """Value and 95% interval of every column of `scores` in every group of queries.
 
@@ -103,8 +95,7 @@ def summarise(
         frame = part.columns.to_frame(index=False)
         frame["value"], frame["ci_low"], frame["ci_high"] = mean_interval(part.to_numpy(float), over)
         frame["n_topics"] = [len(set(np.asarray(over.units)[known])) for known in part.notna().to_numpy().T]
-        frame["n"] = part.notna().sum().to_numpy()
-        frame["over_queries"] = part.mean().to_numpy()
+        frame["n"], frame["over_queries"] = part.notna().sum().to_numpy(), part.mean().to_numpy()
         frame.insert(1, "kind", kind)
         frame.insert(2, "sample", sample)
         frames.append(frame)
@@ -149,28 +140,17 @@ def compare(
     left, right = (np.column_stack([scores[pair[side], metric, k] for pair in pairs]).astype(float) for side in (0, 1))
     found = difference_interval(left, right, resampling, top)
     both = ~np.isnan(left - right)
-    return pd.DataFrame(
-        {
-            "a": [a for a, _ in pairs],
-            "b": [b for _, b in pairs],
-            "difference": found.value,
-            "ci_low": found.low,
-            "ci_high": found.high,
-            "p_value": sign_flip_test(left, right, resampling),
-            "n_topics": [len(set(np.asarray(resampling.units)[known])) for known in both.T],
-            "n": both.sum(axis=0),
-            "over_queries": np.ma.masked_array(left - right, ~both).mean(axis=0).filled(np.nan),
-        }
-    )
+    table = pd.DataFrame(pairs, columns=["a", "b"])
+    table["difference"], table["ci_low"], table["ci_high"] = found
+    table["p_value"] = sign_flip_test(left, right, resampling)
+    table["n_topics"] = [len(set(np.asarray(resampling.units)[known])) for known in both.T]
+    table["n"] = both.sum(axis=0)
+    table["over_queries"] = np.ma.masked_array(left - right, ~both).mean(axis=0).filled(np.nan)
+    return table
 
 
 def ratios(
-    scores: pd.DataFrame,
-    a: str,
-    b: str,
-    metric: str,
-    cutoffs: Sequence[int],
-    resampling: Resampling,
+    scores: pd.DataFrame, a: str, b: str, metric: str, cutoffs: Sequence[int], resampling: Resampling
 ) -> pd.DataFrame:
     """How many times b's value is a's at each cutoff, with its 95% interval.
 

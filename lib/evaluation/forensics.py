@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -39,30 +40,15 @@ LAST_DIGIT = 0.01  # printed numbers have two decimals, so sums and differences 
 @cache
 def _outcomes(cutoffs: tuple[int, ...], max_relevant: int) -> np.ndarray:
     """All (relevant, hits@k1, hits@k2, …) a query can have: int array (outcomes, 1 + cutoffs)."""
-    rows = [[n] for n in range(1, max_relevant + 1)]
-    for i, k in enumerate(cutoffs):
-        previous_k = cutoffs[i - 1] if i else 0
-        extended = []
-        for row in rows:
-            previous = row[-1] if i else 0
-            most = min(row[0], k, previous + k - previous_k)
-            extended += [[*row, hits] for hits in range(previous, most + 1)]
-        rows = extended
-    return np.array(rows)
-
-
-def _best_dcg(outcomes: np.ndarray, cutoffs: tuple[int, ...], k: int) -> np.ndarray:
-    """The largest DCG@k of each outcome: the hits between two cutoffs stand right behind the first of them."""
-    gain = np.concatenate([[0.0], np.cumsum(discounts(max(cutoffs)))])
-    total = np.zeros(len(outcomes))
-    previous_k, previous = 0, np.zeros(len(outcomes), dtype=int)
-    for i, cutoff in enumerate(cutoffs):
-        if cutoff > k:
-            break
-        hits = outcomes[:, 1 + i]
-        total += gain[previous_k + hits - previous] - gain[previous_k]
-        previous_k, previous = cutoff, hits
-    return total
+    steps = np.diff((0, *cutoffs))
+    return np.array(
+        [
+            (relevant, *hits)
+            for relevant in range(1, max_relevant + 1)
+            for hits in product(*(range(min(relevant, k) + 1) for k in cutoffs))
+            if all(0 <= after - before <= step for before, after, step in zip((0, *hits), hits, steps, strict=False))
+        ]
+    )
 
 
 def ndcg_upper_bound(
@@ -75,8 +61,7 @@ def ndcg_upper_bound(
     """The largest mean NDCG@k a method can have, given its mean recalls and those of another on the same queries.
 
     A linear program over the joint distribution of how many items are relevant and how many of them each method finds
-    by each cutoff; the two methods meet only in the number of relevant items, which is the same for both. Recalls are
-    means over queries and hold within their rounding.
+    by each cutoff; the two methods meet in the number of relevant items. Recalls hold within their rounding.
 
     Args:
         recall: the method's mean recall by cutoff, 0 to 1; `k` is one of the cutoffs.
@@ -94,8 +79,13 @@ def ndcg_upper_bound(
     outcomes = _outcomes(cutoffs, max_relevant)
     relevant, size = outcomes[:, 0], len(outcomes)
     if gains == "binary":
-        ideal = np.concatenate([[0.0], np.cumsum(discounts(k))])[np.minimum(relevant, k)]
-        value = _best_dcg(outcomes, cutoffs, k) / ideal
+        gain = np.concatenate([[0.0], np.cumsum(discounts(max(cutoffs)))])
+        found = np.column_stack([np.zeros(size, dtype=int), outcomes[:, 1:]])
+        best = np.zeros(size)  # hits between two cutoffs stand right behind the first of them
+        for i, (before, cutoff) in enumerate(zip((0, *cutoffs), cutoffs, strict=False)):
+            if cutoff <= k:
+                best += gain[before + found[:, i + 1] - found[:, i]] - gain[before]
+        value = best / gain[np.minimum(relevant, k)]
     else:
         value = (outcomes[:, 1 + cutoffs.index(k)] > 0).astype(float)
     # Variables: the method's outcome probabilities, then the reference's.
@@ -112,7 +102,7 @@ def ndcg_upper_bound(
         shape=(max_relevant, 2 * size),
     ).tocsr()
     total = np.r_[np.ones(size), np.zeros(size)]
-    found = linprog(
+    solved = linprog(
         -np.r_[value, np.zeros(size)],
         A_ub=csr_array(np.array(upper)),
         b_ub=bounds_of,
@@ -121,9 +111,9 @@ def ndcg_upper_bound(
         bounds=(0, None),
         method="highs",
     )
-    if not found.success:
-        raise ValueError(f"no distribution of relevant items has these recalls: {found.message}")
-    return float(-found.fun)
+    if not solved.success:
+        raise ValueError(f"no distribution of relevant items has these recalls: {solved.message}")
+    return float(-solved.fun)
 
 
 def _on_one_scale(published: pd.DataFrame) -> pd.DataFrame:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy import stats
 
 LEVEL = 0.05  # of every test
@@ -79,10 +78,7 @@ def mean_interval(values: np.ndarray, over: Resampling, top: float = 100.0) -> I
         values: (observations,) or (observations, columns) of 0 to `top`; NaN entries are left out of their column.
         over: the observations' units.
     """
-    table = _columns(values)
-    means = unit_means(table, over.units)
-    low, high = _ends(table, means, weighted_means(means, over), (0.0, top), top)
-    return _shaped(values, _nanmean(means), low, high)
+    return _interval(_columns(values), np.ndim(values), over, (0.0, top))
 
 
 def difference_interval(a: np.ndarray, b: np.ndarray, over: Resampling, top: float = 100.0) -> Interval:
@@ -92,10 +88,19 @@ def difference_interval(a: np.ndarray, b: np.ndarray, over: Resampling, top: flo
         a, b: (observations,) or (observations, columns) of 0 to `top`, or NaN.
         over: the observations' units.
     """
-    table = _columns(a) - _columns(b)
-    means = unit_means(table, over.units)
-    low, high = _ends(table, means, weighted_means(means, over), (-top, top), top)
-    return _shaped(a, _nanmean(means), low, high)
+    return _interval(_columns(a) - _columns(b), np.ndim(a), over, (-top, top))
+
+
+def _interval(table: np.ndarray, dimensions: int, over: Resampling, scale: tuple[float, float]) -> Interval:
+    """Of columns within a scale; of fewer than two units NaN, of observations at one end Wilson's."""
+    means, top = unit_means(table, over.units), scale[1]
+    low, high = np.where(_counted(means) < 2, np.nan, _percentiles(weighted_means(means, over)))
+    for column, values in enumerate(table.T):
+        known = values[~np.isnan(values)]
+        if len(known) and known.min() == known.max() and known[0] in (0.0, top, -top):
+            missed = top * float(wilson_interval(0, len(known))[1])
+            low[column], high[column] = np.clip([known[0] - missed, known[0] + missed], *scale)
+    return _shaped(dimensions, _nanmean(means), low, high)
 
 
 def ratio_interval(a: np.ndarray, b: np.ndarray, over: Resampling) -> Interval:
@@ -106,7 +111,7 @@ def ratio_interval(a: np.ndarray, b: np.ndarray, over: Resampling) -> Interval:
     draws = _ratio(*(weighted_means(means, over) for means in sides))
     value = _ratio(*map(_nanmean, sides))
     low, high = np.where(np.isnan(value) | (_counted(sides[0]) < 2), np.nan, _percentiles(draws))
-    return _shaped(a, value, low, high)
+    return _shaped(np.ndim(a), value, low, high)
 
 
 def sign_flip_test(a: np.ndarray, b: np.ndarray | float, over: Resampling) -> Any:
@@ -131,16 +136,13 @@ def sign_flip_test(a: np.ndarray, b: np.ndarray | float, over: Resampling) -> An
     return p_values if np.ndim(a) > 1 else float(p_values[0])
 
 
-def wilson_interval(successes, n) -> tuple[np.ndarray, np.ndarray]:
+@np.vectorize(otypes=[float, float])
+def wilson_interval(successes: float, n: float) -> tuple[float, float]:
     """Wilson's 95% interval of rates `successes / n`, element by element; (0, 1) where n is 0.
 
     Raises:
         ValueError: successes below 0 or above n.
     """
-    return np.vectorize(_wilson, otypes=[float, float])(successes, n)
-
-
-def _wilson(successes: float, n: float) -> tuple[float, float]:
     if not 0 <= successes <= n:
         raise ValueError("successes must lie between 0 and n")
     if not n:
@@ -187,27 +189,14 @@ def weighted_means(values: np.ndarray, over: Resampling, weights: np.ndarray | N
     return _ratio(drawn @ (present * np.nan_to_num(values)), drawn @ present)
 
 
-def _ends(
-    table: np.ndarray, means: np.ndarray, draws: np.ndarray, scale: tuple[float, float], top: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The interval's ends within a scale; of fewer than two units NaN, of observations at one end Wilson's."""
-    low, high = np.where(_counted(means) < 2, np.nan, _percentiles(draws))
-    for column, values in enumerate(table.T):
-        known = values[~np.isnan(values)]
-        if len(known) and known.min() == known.max() and known[0] in (0.0, top, -top):
-            missed = top * float(wilson_interval(0, len(known))[1])
-            low[column], high[column] = np.clip([known[0] - missed, known[0] + missed], *scale)
-    return low, high
-
-
 def _columns(values: np.ndarray) -> np.ndarray:
     table = np.asarray(values, dtype=float)
     return table.reshape(len(table), -1)
 
 
-def _shaped(like: np.ndarray, *parts: np.ndarray) -> Interval:
+def _shaped(dimensions: int, *parts: np.ndarray) -> Interval:
     """Columns as they came: floats for one-dimensional values."""
-    return Interval(*(part if np.ndim(like) > 1 else float(part[0]) for part in parts))
+    return Interval(*(part if dimensions > 1 else float(part[0]) for part in parts))
 
 
 def _counted(means: np.ndarray) -> np.ndarray:
@@ -227,12 +216,3 @@ def _percentiles(draws: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice")  # a column without any value has no interval
         return np.nanpercentile(draws, TAIL, axis=0)
-
-
-def settled(tests: pd.DataFrame, low: str = "ci_low", high: str = "ci_high") -> pd.Series:
-    """Whether each interval lies wholly on one side of 0.
-
-    Args:
-        tests: the ends of the interval in the columns that `low` and `high` name.
-    """
-    return (tests[low] > 0) | (tests[high] < 0)

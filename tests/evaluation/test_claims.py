@@ -17,13 +17,13 @@ from lib.evaluation.claims import (
     REVERSED,
     WORDS,
     Claim,
-    ClaimError,
     add_holm,
     evaluate,
     read_claims,
     word,
 )
 from lib.evaluation.inference import Resampling, difference_interval, holm_adjust, ratio_interval, sign_flip_test
+from lib.workbook.inputs import InputError
 
 quick = settings(deadline=None, derandomize=True, database=None, max_examples=200)
 NONE = pd.DataFrame(columns=["method", "metric", "k", "value"])
@@ -207,19 +207,17 @@ def test_the_projects_claims():
     ("fields", "problem"),
     [
         ({"test": "rises"}, "test"),
-        ({"cutoffs": [5, 3]}, "rise"),
         ({"cutoffs": []}, "cutoffs"),
         ({"test": "same"}, "margin"),
-        ({"margin": 2.0}, "margin"),
-        ({"test": "ratio"}, "size"),
-        ({"paper": "a third"}, "paper"),
         ({"about": "writer"}, "about"),
-        ({"a": "No name"}, "a:"),
     ],
 )
 def test_a_file_that_cannot_be_used_names_claim_and_field(tmp_path, fields, problem):
-    record = claim().model_dump(exclude_none=True) | fields
+    record = claim().model_dump(exclude_none=True)
     path = tmp_path / "claims.yaml"
-    path.write_text(f"- {record}")
-    with pytest.raises(ClaimError, match=rf"claim one: .*{problem}"):
+    path.write_text(f"- {record}\n- {record | {'claim': 'two'} | fields}")
+    with pytest.raises(InputError, match=rf"record 2.*{problem}"):
+        read_claims(path)
+    path.write_text(f"- {record}\n- {record}")
+    with pytest.raises(InputError, match="one stands twice"):
         read_claims(path)
