@@ -19,7 +19,6 @@ from lib.evaluation.comparison import (
 )
 from lib.evaluation.inference import (
     Resampling,
-    difference_interval,
     ratio_interval,
     sign_flip_test,
     wilson_interval,
@@ -46,13 +45,6 @@ def scores():
         "two": ranking(q1=["x", "a"], q2=["c"], q3=["d"], q4=["x", "e"]),
     }
     return per_query_scores(runs, qrels, QUERIES, (1, 2))
-
-
-GROUPS = {
-    ("all", "all"): np.array([True, True, True, True]),
-    ("kind", "first"): np.array([True, True, False, False]),
-    ("kind", "none"): np.array([False, False, False, False]),
-}
 
 
 def test_scores_by_hand(scores):
@@ -85,24 +77,24 @@ def by_method(**columns):
     return table.rename_axis(columns=["method", "metric", "k"])
 
 
-def test_summary(scores):
-    table = summarise(scores, GROUPS, over(NEEDS))
-    assert table.columns.tolist() == [
-        "method", "kind", "sample", "metric", "k", "value", "ci_low", "ci_high", "n_topics", "n", "over_queries",
-    ]  # fmt: skip
-    assert len(table) == 2 * scores.shape[1]  # the empty group is left out
-    keyed = table.set_index(["method", "kind", "sample", "metric", "k"])
-    assert keyed.index.is_unique
-    assert keyed.loc[("one", "all", "all", "recall", 2), "value"] == pytest.approx(50)
-    assert keyed.loc[("one", "kind", "first", "recall", 2), "value"] == pytest.approx(100)
-    assert keyed.loc[("one", "all", "all", "ndcg_retrieved", 2), "value"] == pytest.approx((100 + SECOND) / 2)
-
-
 def test_a_value_is_over_topics_and_the_mean_over_queries_stands_beside():
     table = by_method(a=[90.0, 90.0, 90.0, 30.0])
-    row = summarise(table, {("all", "all"): np.ones(4, dtype=bool)}, over(["often"] * 3 + ["once"])).iloc[0]
-    assert row[["value", "over_queries", "n_topics", "n"]].tolist() == [60, 75, 2, 4]
-    assert (row["ci_low"], row["ci_high"]) == (30, 90)
+    groups = {
+        ("all", "all"): np.ones(4, dtype=bool),
+        ("kind", "first"): np.arange(4) < 2,
+        ("no", "one"): np.zeros(4) > 0,
+    }
+    found = summarise(table, groups, over(["often"] * 3 + ["once"])).set_index("kind")
+    assert list(found.index) == ["all", "kind"], "the empty group is left out"
+    assert found.loc["all", ["value", "over_queries", "n_topics", "n", "ci_low", "ci_high"]].tolist() == [
+        60,
+        75,
+        2,
+        4,
+        30,
+        90,
+    ]
+    assert found.loc["kind", ["value", "n_topics", "n"]].tolist() == [90, 1, 2]
 
 
 def test_comparison(scores):
@@ -114,7 +106,6 @@ def test_comparison(scores):
     assert table["ci_high"][2] == -table["ci_low"][2] == pytest.approx(100 * wilson_interval(0, 4)[1])
     assert table["p_value"][0] == table["p_value"][1] == pytest.approx(0.5, abs=0.02)  # half of the sums reach 150
     assert table["p_value"][2] == 1
-    assert table[["n_topics", "n"]].to_numpy().tolist() == [[4, 4]] * 3
 
 
 def test_queries_that_one_side_lacks_count_for_neither():
@@ -134,38 +125,25 @@ def test_the_random_floor_is_an_expectation():
     expected = 100 * (1 / np.log2([2, 3, 4])).sum() / 10
     assert scores["random", "ndcg", 3][0] == pytest.approx(expected, abs=2.5)
     assert scores["random", "ndcg_retrieved", 3].between(50, 100).all()
-    again = random_order_scores([10, 4, 40], [1, 2, 5], [3, 5], draws=4000, seed=1)
-    pd.testing.assert_frame_equal(scores, again)
 
 
 def test_a_ratio_with_its_interval():
     rng = np.random.default_rng(0)
     under = rng.uniform(20, 60, 200)
-    table = by_method(a=1.5 * under, b=under, c=rng.uniform(20, 60, 200))
+    table = by_method(b=under, c=rng.uniform(20, 60, 200))
     topics = over(np.arange(200) % 40)
-    exact = ratios(table, "a", "b", "recall", [1], topics).iloc[0]
-    np.testing.assert_allclose(exact[["ratio", "ci_low", "ci_high"]].astype(float), 1.5)
-    loose = ratios(table, "c", "b", "recall", [1], topics).iloc[0]
-    expected = ratio_interval(table["c", "recall", 1].to_numpy(), under, topics)
-    assert tuple(loose[["ratio", "ci_low", "ci_high"]]) == tuple(expected)
+    found = ratios(table, "c", "b", "recall", [1], topics).iloc[0]
+    assert tuple(found[["ratio", "ci_low", "ci_high"]]) == tuple(ratio_interval(table["c", "recall", 1], under, topics))
 
 
 # ---------------------------------------------------------------- rates
 
 
-def outcomes(condition: str, numerators, denominators=None, metric="m") -> pd.DataFrame:
-    numerators = np.asarray(numerators, dtype=float)
-    denominators = np.ones(len(numerators)) if denominators is None else np.asarray(denominators, dtype=float)
+def outcomes(condition: str, numerators, denominators=None) -> pd.DataFrame:
     units = [f"u{i:03}" for i in range(len(numerators))]
-    return pd.DataFrame(
-        {
-            "condition": condition,
-            "unit": units,
-            "metric": metric,
-            "numerator": numerators,
-            "denominator": denominators,
-        }
-    )
+    counted = np.ones(len(numerators)) if denominators is None else denominators
+    columns = {"condition": condition, "unit": units, "metric": "m", "numerator": numerators, "denominator": counted}
+    return pd.DataFrame(columns)
 
 
 def delta(a, b, percent=("m",)) -> pd.Series:
@@ -185,11 +163,6 @@ def test_where_nothing_happens_the_interval_is_wilsons():
     assert np.isnan(nothing[["value", "ci_low", "ci_high"]].astype(float)).all()
 
 
-def test_a_difference_is_taken_over_shared_units_only():
-    row = delta(([1, 1, 0, 0],), ([0, 1],))
-    assert row[["delta", "n"]].tolist() == [50, 2]
-
-
 def test_a_difference_is_that_of_the_units_that_count_on_both_sides():
     rng = np.random.default_rng(5)
     a, b = rng.random((2, 40))
@@ -201,16 +174,8 @@ def test_a_difference_is_that_of_the_units_that_count_on_both_sides():
         np.where(both, a, np.nan), np.where(both, b, np.nan), over(np.arange(40), 500)
     )
     assert row["counted_both"] == both.sum()
-
-
-def test_pairing_narrows_the_interval():
-    hard = np.random.default_rng(3).random(200)
-    easier = np.clip(hard + 0.05, 0, 1)
-    paired = delta((easier,), (hard,), ())
-    alone = rates(outcomes("a", hard), set(), 1000, 0).iloc[0]
-    assert paired["ci_high"] - paired["ci_low"] < 0.2 * (alone["ci_high"] - alone["ci_low"])
-    expected = difference_interval(easier, hard, over(np.arange(200), 500), 1.0)
-    assert tuple(paired[["delta", "ci_low", "ci_high"]]) == pytest.approx(tuple(expected))
+    shared = delta(([1, 1, 0, 0],), ([0, 1],))
+    assert shared[["delta", "n"]].tolist() == [50, 2], "of the units that both have"
 
 
 def test_means_are_over_units_within_each_group():
