@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter
 from scipy import stats
 
 from lib.assistant.needs import ROLES, Habit, Keep, Need, Texts, Wording, fill_template, slots_of
-from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, Apps, Item, Open, Person, Persona, Place, WorldKnobs
+from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, Apps, Item, Moment, Person, Persona, Place, WorldKnobs
 from lib.workbook.inputs import read_yaml
 
 # Context items per persona and app (assistant paper, Table 4). The paper's row order is mail, calendar, google, notes,
@@ -52,7 +52,6 @@ HAUNTS = {
     "restaurant": "restaurants", "store": "stores", "station": "stations",
 }  # fmt: skip
 TASTES = ("music_genre", "movie_genre", "cuisine", "sport")
-Moment = tuple[datetime, Place]
 
 
 class Cast(NamedTuple):
@@ -221,11 +220,11 @@ class Life:
 def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[str, int]]:
     """Number of items per persona and app: Poisson with Table 4's means, by systematic sampling of the quantiles, so
     that the averages of a world are close to the means whatever the seed."""
-    columns = {}
-    for app, mean in ITEMS_PER_APP.items():
-        quantiles = (np.arange(n) + rng.random()) / n
-        columns[app] = rng.permutation(stats.poisson.ppf(quantiles, mean).astype(int))
-    return [{app: int(columns[app][i]) for app in APPS} for i in range(n)]
+    columns = {
+        app: rng.permutation(stats.poisson.ppf((np.arange(n) + rng.random()) / n, mean).astype(int)).tolist()
+        for app, mean in ITEMS_PER_APP.items()
+    }
+    return [{app: columns[app][i] for app in APPS} for i in range(n)]
 
 
 def draw_life(
@@ -402,8 +401,9 @@ def make_item(
     if app == "phone_call":
         filled["number"] = person.phone if person else f"+1 555 {life.rng.integers(10**7):07d}"
     identifier = f"{life.profile['id']}-{life.rng.integers(16**8):08x}"
-    opens = [Open.model_construct(time=moment, place=place) for moment, place in moments]
-    return ITEM_TYPES[app](id=identifier, opens=opens, **filled)
+    item = ITEM_TYPES[app](id=identifier, **filled)
+    item.add_opens(moments)
+    return item
 
 
 def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool) -> None:
@@ -448,18 +448,17 @@ def add_stale(life: Life, lived: LivedNeed) -> None:
     """
     rng = life.rng
     slots = [(name, template) for name, template in lived.keep.items.items() if life.room(template.app) > 0]
-    if not slots:
-        return
-    name, template = slots[rng.integers(len(slots))]
-    key = f"{lived.need.need}/{lived.keep_name}/{name}"
-    number = life.pick_unused(key, range(len(template.wordings)))
-    last = life.today - timedelta(days=STALE_DAYS)
-    happens = next_occurrence(lived.slot, last - timedelta(days=8))
-    moments = life.log(lived.slot, last)
-    variables = {name: values[rng.integers(len(values))] for name, values in lived.need.vars.items()}
-    namespace = life.people | life.facts | moment_facts(happens, rng) | variables
-    item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
-    life.add(template.app, item, "stale", lived.need.need, f"{key}/{number}")
+    if slots:
+        name, template = slots[rng.integers(len(slots))]
+        key = f"{lived.need.need}/{lived.keep_name}/{name}"
+        number = life.pick_unused(key, range(len(template.wordings)))
+        last = life.today - timedelta(days=STALE_DAYS)
+        happens = next_occurrence(lived.slot, last - timedelta(days=8))
+        moments = life.log(lived.slot, last)
+        variables = {name: values[rng.integers(len(values))] for name, values in lived.need.vars.items()}
+        namespace = life.people | life.facts | moment_facts(happens, rng) | variables
+        item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
+        life.add(template.app, item, "stale", lived.need.need, f"{key}/{number}")
 
 
 def add_decoy(life: Life, lived: LivedNeed) -> None:
@@ -490,7 +489,7 @@ def open_lately(life: Life, moment: datetime, relevant: Sequence[str], rng: np.r
     before it, at any waking moment since the data were collected."""
     for _, item in hinted_at(life, relevant, rng):
         if opened := lately(moment, life.today, rng):
-            add_opens(item, [(opened, somewhere(opened, life.places, rng))])
+            item.add_opens([(opened, somewhere(opened, life.places, rng))])
 
 
 def open_often(life: Life, relevant: Sequence[str], rng: np.random.Generator) -> None:
@@ -503,10 +502,9 @@ def open_often(life: Life, relevant: Sequence[str], rng: np.random.Generator) ->
     for app, item in hinted_at(life, relevant, rng):
         size = int(rng.poisson(TIMES_AS_OFTEN * OPENS_PER_ITEM))
         first = item.opens[0].time if app in ("mail", "notes") else life.today - timedelta(days=LOG_DAYS)
-        last = item.shown if app in ("google", "music", "phone_call") else life.today
-        last = min(last, life.today)
+        last = min(item.shown, life.today) if app in ("google", "music", "phone_call") else life.today
         if first < last:
-            add_opens(item, draw_moments(None, first, last, size, life.places, 0.0, rng))
+            item.add_opens(draw_moments(None, first, last, size, life.places, 0.0, rng))
 
 
 def hinted_at(life: Life, relevant: Sequence[str], rng: np.random.Generator) -> list[tuple[str, Item]]:
@@ -514,7 +512,7 @@ def hinted_at(life: Life, relevant: Sequence[str], rng: np.random.Generator) -> 
     that went stale, whose log has ended."""
     stale = {entry.item for entry in life.provenance if entry.source == "stale"}
     items = [(app, item) for app in APPS for item in life.items[app]]
-    others = [one for one in items if one[1].id not in relevant and one[1].id not in stale]
+    others = [one for one in items if one[1].id not in stale.union(relevant)]
     rivals = [others[number] for number in rng.permutation(len(others))[:RIVALS]]
     return [one for one in items if one[1].id in relevant] + rivals
 
@@ -528,17 +526,12 @@ def lately(moment: datetime, since: datetime, rng: np.random.Generator) -> datet
     return moment - timedelta(minutes=int(awake[rng.integers(len(awake))])) if len(awake) else None
 
 
-def add_opens(item: Item, moments: Sequence[Moment]) -> None:
-    item.opens += [Open.model_construct(time=time, place=place) for time, place in moments]
-    item.opens.sort(key=lambda opened: opened.time)
-
-
 def write_down(life: Life) -> Persona:
     """The finished persona; items of an app stand in order of the time they show, the opens of an item in order."""
     apps = Apps.model_validate(
         {app: sorted(items, key=lambda item: (item.shown, item.id)) for app, items in life.items.items()}
     )
     last = max((item.opens[-1].time for items in life.items.values() for item in items), default=life.today)
-    people = list(life.people.values())
     log_until = last if last > life.today else None
+    people = list(life.people.values())
     return Persona(**life.profile, today=life.today, log_until=log_until, people=people, apps=apps)

@@ -9,24 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pydantic import Field, NaiveDatetime
 
-from lib.assistant.needs import Call, Kind, Need, alternatives, expand, fill_template, slots_of
-from lib.assistant.personas import Life, LivedNeed, Moment, draw_moments, next_occurrence
-from lib.assistant.schemas import App, CalendarEvent, Place, WorldKnobs
+from lib.assistant.needs import Call, Kind, Need, alternatives, expand, fill_template
+from lib.assistant.personas import Life, LivedNeed, draw_moments, next_occurrence
+from lib.assistant.schemas import App, Moment, Place
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.stores import seeded_order
 from lib.workbook.inputs import Strict, Text
 
 Side = Literal["training", "evaluation"]
-NOTHING: Mapping[str, object] = MappingProxyType({})
 EVALUATION_PHRASINGS = 1 / 3  # of each need and kind
 NEED_FOLDS = 5  # the first are the held-out needs
 HELD_OUT = 1 / 5  # of the needs
@@ -34,6 +33,7 @@ DAYS_OF_QUERIES = 7
 MOST_RELEVANT = 5  # items of a query
 LISTS_A_DAY = "list_events"  # the API whose answer is all events of a day
 OPENERS = ("Hey, ", "Hi, ", "Hello, ", "Hey there, ", "Okay, ", "Oh, ", "So, ", "Right, ", "Um, ", "Er, ")
+OPENING_WORDS = {opener.split()[0].strip(",") for opener in OPENERS}
 
 
 class Query(Strict):
@@ -164,14 +164,6 @@ def deal_counts(total: int, people: int, rng: np.random.Generator) -> list[int]:
     return counts.tolist()
 
 
-def deal_kinds(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[Kind]:
-    """Kinds of `total` queries in their exact shares, shuffled."""
-    meaning = round(knobs.meaning_share * total)
-    habit = min(round(knobs.habit_share * total), total - meaning)
-    deck: list[Kind] = [*["meaning"] * meaning, *["habit"] * habit, *["either"] * (total - meaning - habit)]
-    return [deck[i] for i in rng.permutation(total)]
-
-
 def voicing_moment(kind: str, lived: LivedNeed, life: Life) -> Moment:
     """When and where a query is voiced, in the week after the data were collected.
 
@@ -192,20 +184,16 @@ def occasion(lived: LivedNeed, moments: list[datetime], rng: np.random.Generator
     return next_occurrence(lived.slot, last)
 
 
-def voice(family: Family, lived: LivedNeed, life: Life, said: Mapping[str, object] = NOTHING) -> str:
-    """One utterance: a surface form with its slots filled, in the persona's way of speaking or typing.
-
-    Args:
-        said: slots that this query alone fills.
-    """
+def voice(family: Family, lived: LivedNeed, life: Life, said: dict[str, object]) -> str:
+    """One utterance: a surface form with its slots filled (`said`: those that this query alone fills), in the persona's
+    way of speaking or typing."""
     rng = life.rng
     form = expand(family.text, lambda options: options[rng.integers(len(options))])
-    text = " ".join(fill_template(form, life.people | life.facts | lived.facts | lived.variables | dict(said)).split())
+    text = " ".join(fill_template(form, life.people | life.facts | lived.facts | lived.variables | said).split())
     manner = rng.random()
-    if manner < 0.3 and text.split()[0].strip(",").capitalize() not in {word.split()[0].strip(",") for word in OPENERS}:
-        opener = OPENERS[rng.integers(len(OPENERS))]
+    if manner < 0.3 and text.split()[0].strip(",").capitalize() not in OPENING_WORDS:
         keep_capital = form.startswith(("{", "I ", "I'"))
-        text = opener + (text if keep_capital else text[0].lower() + text[1:])
+        text = OPENERS[rng.integers(len(OPENERS))] + (text if keep_capital else text[0].lower() + text[1:])
     elif 0.3 <= manner < 0.45:
         return text.rstrip(".!?").lower()
     return text[0].upper() + text[1:]
@@ -229,7 +217,7 @@ def acceptable(api: str, arguments: dict[str, object], toolbox: Toolbox) -> dict
 
 
 def resolve_calls(
-    calls: list[Call], lived: LivedNeed, life: Life, toolbox: Toolbox, said: Mapping[str, object] = NOTHING
+    calls: list[Call], lived: LivedNeed, life: Life, toolbox: Toolbox, said: dict[str, object]
 ) -> tuple[str, list[str], list[dict]]:
     """Plan text (one call a line), its APIs, and the answers with their acceptable values; slots are filled from items,
     people, facts and what the query says. Where the query says the arguments, none may be left out, and a person may be
@@ -239,41 +227,31 @@ def resolve_calls(
         for name, items in lived.items.items()
         if items
     }
-    namespace = life.people | life.facts | lived.facts | lived.variables | views | dict(said)
-    lines, apis, answers = [], [], []
+    namespace = life.people | life.facts | lived.facts | lived.variables | views | said
+    lines, answers = [], []
     for api, templates in calls:
-        integers = {name for name, a in toolbox[api].arguments.items() if a.type == "integer"} if templates else set()
-        values = {
-            name: [
-                int(str(filled)) if name in integers else filled
-                for filled in (fill_template(form, namespace) for form in forms_of(value, name, bool(said)))
-            ]
-            for name, value in templates.items()
-        }
+        values = {}
+        for name, value in templates.items():
+            forms = [value]
+            if said and ".first}" in str(value):  # a first name also in full, or as an address
+                texts = value if isinstance(value, list) else [value]
+                for part in ("name", "email") if name == "to" else ("name",):
+                    others = [str(text).replace(".first}", f".{part}}}") for text in texts]
+                    forms.append(others if isinstance(value, list) else others[0])
+            values[name] = [fill_template(form, namespace) for form in forms]
+            if toolbox[api].arguments[name].type == "integer":
+                values[name] = [int(str(value)) for value in values[name]]
         arguments = {name: ways[0] for name, ways in values.items()}
         lines.append(print_call(api, arguments))
-        apis.append(api)
         answers.append({api: values} if said else acceptable(api, arguments, toolbox))
-    return "\n".join(lines), apis, answers
-
-
-def forms_of(value: object, argument: str, said: bool) -> list:
-    """A plan's argument, and where the query says it, its other forms: a first name also in full, or as an address."""
-    texts = value if isinstance(value, list) else [value]
-    if not said or not any(slot.endswith(".first") for text in texts for slot in slots_of(str(text))):
-        return [value]
-    parts = ["name", "email"] if argument == "to" else ["name"]
-    others = [[str(text).replace(".first}", f".{part}}}") for text in texts] for part in parts]
-    return [value, *(other if isinstance(value, list) else other[0] for other in others)]
+    return "\n".join(lines), [api for api, _ in calls], answers
 
 
 def rank_apps(lived: LivedNeed, toolbox: Toolbox, first_api: str) -> list[App]:
     """Up to three apps to look in: the first call's, those that hold the items, and where other people keep it."""
-    first = toolbox[first_api].app if first_api in toolbox else None
-    ranked = [first] if first else []
-    ranked += [template.app for template in lived.keep.items.values()]
+    ranked = [toolbox[first_api].app] if first_api in toolbox else []
     others = sorted(lived.need.keeps.items(), key=lambda pair: (-pair[1].weight, pair[0]))
-    ranked += [template.app for _, keep in others for template in keep.items.values()]
+    ranked += [template.app for keep in (lived.keep, *dict(others).values()) for template in keep.items.values()]
     return list(dict.fromkeys(ranked))[:3]
 
 
@@ -283,8 +261,7 @@ def relevant_items(lived: LivedNeed, life: Life, moment: datetime) -> list[str]:
     own = [item.id for items in lived.items.values() for item in items]
     if lived.day is None or not any(api == LISTS_A_DAY for api, _ in lived.keep.calls):
         return own
-    events = [item for item in life.items["calendar"] if isinstance(item, CalendarEvent)]
-    events = [item for item in events if item.start.date() == lived.day and item.start >= moment]
+    events = [item for item in life.items["calendar"] if item.shown.date() == lived.day and item.shown >= moment]
     return list(dict.fromkeys([*own, *(item.id for item in events)]))[:MOST_RELEVANT]
 
 
@@ -295,7 +272,7 @@ def label_query(
     lived: LivedNeed,
     life: Life,
     toolbox: Toolbox,
-    said: Mapping[str, object] = NOTHING,
+    said: dict[str, object],
 ) -> Gold:
     """Gold labels: they follow from the need, the persona's own items and what the query was meant to say, never from
     matching text."""

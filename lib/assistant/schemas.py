@@ -6,7 +6,9 @@ JSON in, validated, JSON out. An unknown field or a wrong type is an error that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -19,6 +21,7 @@ APPS: tuple[App, ...] = ("mail", "calendar", "google", "music", "reminders", "no
 APP_NAMES = {app: app.title().replace("_", "") for app in APPS}  # as people call them: Mail … PhoneCall
 Place = Literal["home", "work", "commute", "gym", "cafe", "store", "outdoors", "school"]
 PLACES: tuple[Place, ...] = ("home", "work", "commute", "gym", "cafe", "store", "outdoors", "school")
+Moment = tuple[datetime, Place]
 
 
 class Person(Strict):
@@ -67,6 +70,10 @@ class Item(Strict):
     def shown(self) -> NaiveDatetime:
         """The one time that its app shows of it."""
         return getattr(self, self.time_field)
+
+    def add_opens(self, moments: Sequence[Moment]) -> None:
+        self.opens += [Open.model_construct(time=time, place=place) for time, place in moments]
+        self.opens.sort(key=lambda opened: opened.time)
 
     @property
     def text(self) -> str:

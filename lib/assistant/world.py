@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,7 +28,6 @@ from lib.assistant.personas import (
     Cast,
     Life,
     LivedNeed,
-    Moment,
     Provenance,
     add_distractors,
     draw_capacities,
@@ -48,7 +46,6 @@ from lib.assistant.queries import (
     OtherPlan,
     Query,
     deal_counts,
-    deal_kinds,
     families_of,
     label_query,
     normal_text,
@@ -57,7 +54,7 @@ from lib.assistant.queries import (
     voice,
     voicing_moment,
 )
-from lib.assistant.schemas import Person, Persona, WorldKnobs, read_personas
+from lib.assistant.schemas import Moment, Person, Persona, WorldKnobs, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, read_records, validated
 
@@ -69,31 +66,14 @@ VOICED_AS = {"explicit": ("meaning", "either")}  # kinds of query, by kind of ph
 UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
 COMPLEX_SHARE, DEFAULT_SHARE = 0.10, 0.05  # of lived needs: those whose plan takes two calls, those that no API serves
 Asked = tuple[Group, Kind]
-Families = Mapping[tuple[str, str], list[Family]]  # phrasings that a side may use, by need and kind of query
+Families = dict[tuple[str, str], list[Family]]  # phrasings that a side may use, by need and kind of query
 
 
-class Mix(NamedTuple):
-    """Shares of a world's queries.
-
-    Attributes:
-        query, items, none: where the call's text arguments stand: in the query, in the persona's items, or the call
-            takes none. They sum to 1.
-        by_place: the call is decided by where the persona keeps the matter, else by the need alone.
-    """
-
-    query: float
-    items: float
-    none: float
-    by_place: float
-
-
-# Fixed beforehand. The toolbox has no API without arguments, so a call that takes none is `default()`, or one whose
-# only argument is the day on which it is asked for.
-WORLDS = {
-    "explicit": Mix(query=0.85, items=0.05, none=0.10, by_place=0.10),
-    "mixed": Mix(query=0.40, items=0.40, none=0.20, by_place=0.50),
-    "hard": Mix(query=0.00, items=0.80, none=0.20, by_place=1.00),
-}
+# Of a world's queries, the shares whose call has its text arguments in the query, and in the persona's items (of the
+# rest the call takes none), and the share whose call is decided by where the persona keeps the matter, not by the need
+# alone. Fixed beforehand. The toolbox has no API without arguments, so a call that takes none is `default()`, or one
+# whose only argument is the day on which it is asked for.
+WORLDS = {"explicit": (0.85, 0.05, 0.10), "mixed": (0.40, 0.40, 0.50), "hard": (0.00, 0.80, 1.00)}
 
 
 @dataclass
@@ -123,31 +103,23 @@ def group_shares(world: str) -> dict[Group, float]:
     Of the kept needs' queries a `DEFAULT_SHARE` takes no argument. `hard` is made of kept needs alone, so its share
     without arguments is `DEFAULT_SHARE` and not 0.2, and the rest falls to the items.
     """
-    mix = WORLDS[world]
-    if not mix.query:
+    query, items, by_place = WORLDS[world]
+    if not query:
         return {"kept": 1.0, "said": 0.0, "placed": 0.0, "unfilled": 0.0, "unserved": 0.0}
-    kept = min(mix.items / max(1 - DEFAULT_SHARE, mix.items), 1 - mix.query)
-    placed = float(np.clip(mix.by_place - kept, 0, mix.query))
-    none = 1 - kept - mix.query
-    unserved = min(DEFAULT_SHARE * (1 - kept), none)
-    return {
-        "kept": kept,
-        "said": mix.query - placed,
-        "placed": placed,
-        "unfilled": none - unserved,
-        "unserved": unserved,
-    }
+    kept = items / (1 - DEFAULT_SHARE)
+    placed, unserved = by_place - kept, DEFAULT_SHARE * (1 - kept)
+    unfilled = 1 - kept - query - unserved
+    return {"kept": kept, "said": query - placed, "placed": placed, "unfilled": unfilled, "unserved": unserved}
 
 
 def plan_shares(group: Group, world: str) -> tuple[float, float]:
     """Shares of plans with two calls and of `default()` among a group's lived needs, so that over all groups they are
-    `COMPLEX_SHARE` and `DEFAULT_SHARE`, as far as the groups that have such plans are large enough."""
+    `COMPLEX_SHARE` and `DEFAULT_SHARE`."""
     if group == "kept":
         return COMPLEX_SHARE, DEFAULT_SHARE
-    if group == "said":
-        shares = group_shares(world)
-        return min(COMPLEX_SHARE * (1 - shares["kept"]) / shares["said"], 1.0), 0.0
-    return 0.0, 1.0 if group == "unserved" else 0.0
+    shares = group_shares(world)
+    complex_share = COMPLEX_SHARE * (1 - shares["kept"]) / shares["said"] if group == "said" else 0.0
+    return complex_share, 1.0 if group == "unserved" else 0.0
 
 
 def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[Asked]:
@@ -161,12 +133,14 @@ def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[A
     counts[np.argsort(counts - wanted, kind="stable")[: total - counts.sum()]] += 1
     deck: list[Asked] = []
     for group, count in zip(GROUPS, counts.tolist(), strict=True):
-        if group == "kept":
-            deck += [(group, kind) for kind in deal_kinds(count, knobs, rng)]
-        else:
+        meaning = round(knobs.meaning_share * count)
+        habit = min(round(knobs.habit_share * count), count - meaning)
+        if group != "kept":
             worded = 1 - knobs.habit_share
-            meaning = round(count * (knobs.meaning_share / worded if worded > 0 else 0.5))
-            deck += [(group, "meaning")] * meaning + [(group, "either")] * (count - meaning)
+            meaning, habit = round(count * (knobs.meaning_share / worded if worded > 0 else 0.5)), 0
+        kinds: list[Kind] = [*["meaning"] * meaning, *["habit"] * habit, *["either"] * (count - meaning - habit)]
+        order = rng.permutation(count) if group == "kept" else range(count)
+        deck += [(group, kinds[i]) for i in order]
     return deck if counts[0] == total else [deck[i] for i in rng.permutation(total)]
 
 
@@ -206,7 +180,11 @@ def simulate_from(
         counts[sides == side] = deal_counts(queries, int((sides == side).sum()), rng)
         decks[side] = deal_asks(queries, knobs, rng)
     capacities = draw_capacities(knobs.n_personas, rng)
-    families, said = families_by_side(needs, knobs.seed), set[str]()
+    side_of, said = split_phrasings(needs, knobs.seed), set[str]()
+    families: dict[str, Families] = {side: defaultdict(list) for side in SIDES}
+    for family in families_of(needs):
+        for kind in VOICED_AS.get(family.kind, (family.kind,)):
+            families[side_of[family.id]][family.need, kind].append(family)
     world = World([], [], [], {}, toolbox, api_sources={need.need: need.api_source for need in needs})
     for index in progress(range(knobs.n_personas)):
         side, own = str(sides[index]), np.random.default_rng([knobs.seed, 4, index])
@@ -221,16 +199,6 @@ def simulate_from(
     return world
 
 
-def families_by_side(needs: Sequence[Need], seed: int) -> dict[str, Families]:
-    """The phrasings that each side may use; none is on both (see `split_phrasings`)."""
-    side_of = split_phrasings(needs, seed)
-    families: dict[str, dict[tuple[str, str], list[Family]]] = {side: defaultdict(list) for side in SIDES}
-    for family in families_of(needs):
-        for kind in VOICED_AS.get(family.kind, (family.kind,)):
-            families[side_of[family.id]][family.need, kind].append(family)
-    return {side: dict(found) for side, found in families.items()}
-
-
 def live_and_ask(
     life: Life, asked: list[Asked], families: Families, said: set[str], toolbox: Toolbox
 ) -> list[tuple[Query, Gold]]:
@@ -242,7 +210,11 @@ def live_and_ask(
     rng, knobs = life.rng, life.knobs
     for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
         if count := sum(wanted == group for wanted, _ in asked):
-            live_group(life, group, count)
+            needs, before = [need for need in life.needs if need.group == group], len(life.lived)
+            live_needs(life, needs, count, plan_shares(group, knobs.world))
+            for shares in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
+                if len(life.lived) == before:  # at least one, of whatever kind of plan, where any fits
+                    live_needs(life, needs, 1, shares)
     askable = list(life.lived)
     live_needs(life, life.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs.world))
     if not askable:
@@ -268,15 +240,6 @@ def live_and_ask(
         if own.random() < knobs.frequency_strength:
             open_often(life, gold.relevant, own)
     return pairs
-
-
-def live_group(life: Life, group: Group, count: int) -> None:
-    """Live `count` needs of one group; at least one, of whatever kind of plan, where any fits."""
-    needs, before = [need for need in life.needs if need.group == group], len(life.lived)
-    live_needs(life, needs, count, plan_shares(group, life.knobs.world))
-    for shares in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
-        if len(life.lived) == before:
-            live_needs(life, needs, 1, shares)
 
 
 def furnish_needs(life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[Moment]) -> None:
@@ -309,8 +272,6 @@ def assign_needs(
     plan = []
     for group, kind in asked:
         options = [lived for lived in askable if (lived.need.need, kind) in families]
-        if not options:
-            raise InputError(f"no phrasing of kind {kind} for any need of a persona: write more phrasings")
         options = [lived for lived in options if lived.need.group == group] or options
         least = min(times[lived.need.need] for lived in options)
         options = [lived for lived in options if times[lived.need.need] == least]
@@ -350,37 +311,27 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     owned = [(persona.id, app, item) for persona in world.personas for app, item in persona.items]
     items = [(name, item.id, app, item.headline, item.text, item.shown) for name, app, item in owned]
     opens = [(item.id, opened.time, opened.place) for _, _, item in owned for opened in item.opens]
-    queries = pd.DataFrame(
-        [(q.id, q.persona, world.sides[q.id], q.text, q.time, q.place) for q in world.queries],
-        columns=["query", "persona", "split", "text", "time", "place"],
-    )
+    queries = pd.DataFrame([query.model_dump() for query in world.queries])
+    queries.insert(2, "split", queries["id"].map(world.sides))
     queries.insert(5, "weekday", pd.to_datetime(queries["time"]).dt.dayofweek)
     gold = pd.DataFrame([entry.model_dump(exclude={"also"}) for entry in world.gold])
     gold.insert(1, "split", gold["query"].map(world.sides))
-    gold["answers"] = [json.dumps(answers, ensure_ascii=False) for answers in gold["answers"]]
-    return {
+    others = [(entry.query, *dict(other).values()) for entry in world.gold for other in entry.also]
+    known = [(persona.id, *dict(person).values()) for persona in world.personas for person in persona.people]
+    tools = [(api.api, api.app, api.text, json.dumps(api.function, ensure_ascii=False)) for api in world.toolbox]
+    tables = {
         "items": pd.DataFrame(items, columns=["persona", "item", "app", "title", "text", "shown"]),
         "opens": pd.DataFrame(opens, columns=["item", "time", "place"]).astype({"time": "datetime64[us]"}),
-        "queries": queries,
+        "queries": queries.rename(columns={"id": "query"}),
         "gold": gold,
-        "other_plans": pd.DataFrame(
-            [
-                (entry.query, other.apis, other.plan, json.dumps(other.answers, ensure_ascii=False))
-                for entry in world.gold
-                for other in entry.also
-            ],
-            columns=["query", "apis", "plan", "answers"],
-        ),
+        "other_plans": pd.DataFrame(others, columns=["query", "apis", "plan", "answers"]),
         "provenance": pd.DataFrame(world.provenance, columns=Provenance._fields),
-        "people": pd.DataFrame(
-            [(persona.id, *person.model_dump().values()) for persona in world.personas for person in persona.people],
-            columns=["persona", *Person.model_fields],
-        ),
-        "toolbox": pd.DataFrame(
-            [(api.api, api.app, api.text, json.dumps(api.function, ensure_ascii=False)) for api in world.toolbox],
-            columns=["api", "app", "text", "function"],
-        ),
+        "people": pd.DataFrame(known, columns=["persona", *Person.model_fields]),
+        "toolbox": pd.DataFrame(tools, columns=["api", "app", "text", "function"]),
     }
+    for name in ("gold", "other_plans"):
+        tables[name]["answers"] = [json.dumps(one, ensure_ascii=False) for one in tables[name]["answers"]]
+    return tables
 
 
 def check_trainable(queries: pd.DataFrame, gold: pd.DataFrame, folds: int) -> None:

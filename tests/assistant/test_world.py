@@ -30,7 +30,6 @@ from lib.assistant.plans import ast_match
 from lib.assistant.queries import (
     HELD_OUT,
     deal_counts,
-    deal_kinds,
     families_of,
     held_out_needs,
     normal_text,
@@ -91,8 +90,7 @@ def test_small_worlds_have_their_sizes(make_world):
 
 
 def test_shares_of_a_mix_are_those_of_its_groups():
-    for name, mix in WORLDS.items():
-        assert mix.query + mix.items + mix.none == pytest.approx(1)
+    for name in WORLDS:
         shares = group_shares(name)
         assert sum(shares.values()) == pytest.approx(1)
         assert min(shares.values()) >= 0
@@ -108,13 +106,13 @@ def test_shares_of_a_mix_are_those_of_its_groups():
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_arguments_stand_where_the_world_says(worlds, tables_of, name):
-    tables, mix = tables_of[name], WORLDS[name]
+    tables, (query, items, decided_by_place) = tables_of[name], WORLDS[name]
     here = audit.argument_sources(tables["queries"], tables["gold"]).value_counts(normalize=True)
-    none = 0.05 if name == "hard" else mix.none  # hard has kept needs alone
-    expected = {"query": mix.query, "none": none, "items": 1 - mix.query - none}
+    none = 0.05 if name == "hard" else 1 - query - items  # hard has kept needs alone
+    expected = {"query": query, "none": none, "items": 1 - query - none}
     assert {source: here.get(source, 0.0) for source in expected} == pytest.approx(expected, abs=0.04)
     by_place = (tables["gold"]["need"].map(worlds[name].api_sources) == "place").mean()
-    assert by_place == pytest.approx(mix.by_place, abs=0.04)  # of 420 queries, whose plans and keeps are drawn
+    assert by_place == pytest.approx(decided_by_place, abs=0.04)  # of 420 queries, whose plans and keeps are drawn
     apis = tables["gold"]["apis"]
     assert (apis.str[0] == DEFAULT_API).mean() == pytest.approx(0.05, abs=0.02)
     assert (apis.str.len() == 2).mean() == pytest.approx(0.10, abs=0.04)
@@ -136,8 +134,8 @@ def test_queries_and_kinds_are_dealt_evenly(people, more, first, second, seed):
     counts = deal_counts(total, people, rng)
     assert (sum(counts), len(counts), min(counts) >= 1) == (total, people, True)
     assert max(abs(count - total / people) for count in counts) < 3
-    knobs = WorldKnobs(meaning_share=first, habit_share=(1 - first) * second)
-    deck = deal_kinds(total, knobs, rng)
+    knobs = WorldKnobs(world="hard", meaning_share=first, habit_share=(1 - first) * second)
+    deck = [kind for _, kind in deal_asks(total, knobs, rng)]
     assert len(deck) == total
     assert abs(deck.count("meaning") - first * total) <= 0.5
     assert abs(deck.count("habit") - knobs.habit_share * total) <= 1
