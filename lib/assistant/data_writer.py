@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin
@@ -35,7 +36,7 @@ from lib.assistant.prompts import (
     tool_prompt,
 )
 from lib.assistant.queries import DAYS_OF_QUERIES, Gold, Query, acceptable, normal_text, print_call
-from lib.assistant.schemas import APP_NAMES, APPS, ITEM_TYPES, PLACES, App, Apps, Item, Persona, Place, WorldKnobs
+from lib.assistant.schemas import APP_NAMES, ITEM_TYPES, PLACES, App, Apps, Item, Persona, Place, WorldKnobs
 from lib.assistant.toolbox import API, DEFAULT_API, Toolbox, signature
 from lib.assistant.world import SIDES, World, deal_sides, read_world, simulate
 from lib.generation.answers import INSTRUCT_MODEL, Answers, KeptModel
@@ -176,27 +177,18 @@ def persona_line(persona: Persona) -> str:
     return "; ".join(part[:LINE] for part in parts) + "."
 
 
-def items_of(persona: Persona) -> dict[str, tuple[Item, str]]:
-    """A persona's items with their apps, by id. In a prompt the first is called e1: an id would take many tokens."""
-    return {item.id: (item, app) for app in APPS for item in getattr(persona.apps, app)}
-
-
 def entry_line(item: Item, app: str, label: str = "-") -> str:
-    """An item in a prompt: app, time, text."""
+    """An item in a prompt: app, time, text; the persona's first is called e1, since an id would take many tokens."""
     text = item.text if len(item.text) <= LINE else f"{item.text[:LINE]} …"
     return f"{label} ({APP_NAMES[app]}, {item.shown:%Y-%m-%d %H:%M}): {text}"
 
 
 def entry_lines(persona: Persona, ids: Sequence[str]) -> list[str]:
     """Items in a prompt, and who is named in them: their addresses and numbers are values of arguments."""
-    items = items_of(persona)
+    items = {item.id: (item, app) for app, item in persona.items}
     lines = [entry_line(*items[name]) for name in ids]
     said = " ".join(lines)
     return lines + [f"- contact {p.name}: {p.email}, {p.phone}"[:LINE] for p in persona.people if p.name in said]
-
-
-def persona_question(age: int, sector: str, initials: str) -> Question[Strict]:
-    return Question(persona_prompt(age, sector, initials), Profile)
 
 
 def items_question(persona: Persona, app: str, n: int) -> Question[Any]:
@@ -209,8 +201,7 @@ def items_question(persona: Persona, app: str, n: int) -> Question[Any]:
 def query_question(persona: Persona, about: str, kind: str, moment: datetime, place: str) -> Question[Any]:
     """A request about the item with the id `about`, voiced at a moment and place; `also` names other entries that it
     needs."""
-    items = items_of(persona)
-    labels = {name: f"e{number}" for number, name in enumerate(items, start=1)}
+    labels = {item.id: f"e{number}" for number, (_, item) in enumerate(persona.items, start=1)}
     others = [label for name, label in labels.items() if name != about]
     also = ListOf[OneOf[tuple(others)]] if others else list[str]
     form = create_model(
@@ -225,10 +216,10 @@ def query_question(persona: Persona, about: str, kind: str, moment: datetime, pl
     def check(answer: Any) -> None:
         if not all(any(map(str.isalnum, text)) for text in (answer.text, answer.topic)):
             raise ValueError("text and topic must have words")
-        if normal_text(answer.text) == normal_text(items[about][0].headline):
+        if normal_text(answer.text) in {normal_text(item.headline) for _, item in persona.items if item.id == about}:
             raise ValueError("text: must be what the person says, not a copy of the entry")
 
-    lines = [entry_line(*items[name], label) for name, label in labels.items()]
+    lines = [entry_line(item, app, labels[item.id]) for app, item in persona.items]
     when = f"{moment:%A %Y-%m-%d %H:%M} at this place: {place}"
     return Question(query_prompt(persona_line(persona), lines, labels[about], kind, when), form, check)
 
@@ -309,25 +300,22 @@ def write_world(
         rows.append({"step": name, "asked": len(replies), "valid": sum(reply.value is not None for reply in replies)})
         return [reply.value for reply in replies]
 
-    rng, toolbox = np.random.default_rng([knobs.seed, 11]), Toolbox.from_yaml(toolbox_file)
-    sizes = dict(zip(SIDES, (knobs.n_training_queries, knobs.n_evaluation_queries), strict=True))
-    side_of = deal_sides(knobs.n_personas, *sizes.values(), rng).tolist()
-    personas = write_personas(step, draw_circumstances(knobs.n_personas, rng), rng)
-    write_items(step, personas, draw_capacities(knobs.n_personas, rng))
-    personas = {index: persona for index, persona in personas.items() if items_of(persona)}
+    rng, sizes = np.random.default_rng([knobs.seed, 11]), (knobs.n_training_queries, knobs.n_evaluation_queries)
+    sides = deal_sides(knobs.n_personas, *sizes, rng).tolist()
+    personas = write_personas(step, knobs.n_personas, rng)
+    split = {persona.id: sides[index] for index, persona in personas.items()}
     asking: list[Persona] = []
-    for side, n in sizes.items():
-        people = [persona for index, persona in personas.items() if side_of[index] == side]
+    for side, n in zip(SIDES, sizes, strict=True):
+        people = [persona for persona in personas.values() if split[persona.id] == side]
         asking += [people[number % len(people)] for number in range(n if people else 0)]
-    drafts = write_labels(step, write_queries(step, asking, knobs, rng), toolbox)
-    sides = {persona.id: side_of[index] for index, persona in personas.items()}
-    if lost := set(SIDES) - {sides[persona.id] for persona, _, _ in drafts}:
+    drafts = write_labels(step, write_queries(step, asking, knobs, rng), Toolbox.from_yaml(toolbox_file))
+    if lost := set(SIDES) - {split[persona.id] for persona, _, _ in drafts}:
         counts = "; ".join(f"{row['step']}: {row['valid']} of {row['asked']}" for row in rows)
         raise InputError(f"nothing of {' and '.join(lost)} is left of what the model wrote; valid answers: {counts}")
     written = {persona.id: persona.model_dump(mode="json", exclude_none=True) for persona, _, _ in drafts}
     records = {
         "personas": list(written.values()),
-        "queries": [query.model_dump(mode="json") | {"split": sides[query.persona]} for _, query, _ in drafts],
+        "queries": [query.model_dump(mode="json") | {"split": split[query.persona]} for _, query, _ in drafts],
         "gold": [Gold(**labels).model_dump(mode="json") for _, _, labels in drafts],
     }
     with atomic_folder(Path(folder)) as fresh:
@@ -339,33 +327,27 @@ def write_world(
     return pd.DataFrame(rows)
 
 
-def write_personas(
-    step: Step, circumstances: Sequence[tuple[int, str, str]], rng: np.random.Generator
-) -> dict[int, Persona]:
-    """Personas without items, by their number; of two with one name the first is kept."""
-    kept: dict[str, tuple[int, Persona]] = {}
-    days = rng.integers(21, size=len(circumstances)).tolist()
-    profiles = step("personas", [persona_question(*one) for one in circumstances])
-    for index, (profile, (age, _, _)) in enumerate(zip(profiles, circumstances, strict=True)):
+def write_personas(step: Step, n: int, rng: np.random.Generator) -> dict[int, Persona]:
+    """At most `n` personas that have items, by their number; none has another's name, and no item stands twice."""
+    circumstances, days, capacities = draw_circumstances(n, rng), rng.integers(21, size=n), draw_capacities(n, rng)
+    named: dict[str, tuple[int, Persona]] = {}
+    for index, profile in enumerate(
+        step("personas", [Question(persona_prompt(*one), Profile) for one in circumstances])
+    ):
         if profile is not None:
-            today = FIRST_DAY + timedelta(days=days[index], hours=6)
-            persona = Persona(id=f"w{index:04d}", age=age, today=today, apps=Apps(), **profile.model_dump())
-            kept.setdefault(normal_text(persona.name), (index, persona))
-    return dict(kept.values())
-
-
-def write_items(step: Step, personas: Mapping[int, Persona], capacities: Sequence[dict[str, int]]) -> None:
-    """Fill the apps of the personas, no item twice."""
-    asked = [(index, app, capacities[index][app]) for index in personas for app in APPS if capacities[index][app]]
-    questions = [items_question(personas[index], app, n) for index, app, n in asked]
-    answers = step("items", questions, max((n for _, _, n in asked), default=0))
-    for (index, app, _), answer in zip(asked, answers, strict=True):
+            today = FIRST_DAY + timedelta(days=int(days[index]), hours=6)
+            traits = profile.model_dump() | {"id": f"w{index:04d}", "age": circumstances[index][0]}
+            persona = Persona(today=today, apps=Apps(), **traits)
+            named.setdefault(normal_text(persona.name), (index, persona))
+    asked = [(p, app, n) for index, p in named.values() for app, n in capacities[index].items() if n]
+    answers = step("items", [items_question(*one) for one in asked], max((n for *_, n in asked), default=0))
+    for (persona, app, _), answer in zip(asked, answers, strict=True):
         items: dict[str, Item] = {}
         for number, written in enumerate(answer.items if answer else []):
-            named = {"id": f"{personas[index].id}-{app}-{number}", **written.model_dump()}
-            item = ITEM_TYPES[app].model_validate(named)
+            item = ITEM_TYPES[app](id=f"{persona.id}-{app}-{number}", **written.model_dump())
             items.setdefault(normal_text(item.text), item)
-        setattr(personas[index].apps, app, sorted(items.values(), key=lambda item: (item.shown, item.id)))
+        setattr(persona.apps, app, sorted(items.values(), key=lambda item: (item.shown, item.id)))
+    return {index: persona for index, persona in named.values() if persona.items}
 
 
 def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng: np.random.Generator) -> list[Draft]:
@@ -376,34 +358,24 @@ def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng:
     """
     drawn = []
     for persona in asking:
-        items = list(items_of(persona).values())
-        item, _ = items[rng.integers(len(items))]
-        kind = KINDS[rng.integers(len(KINDS))] if item.opens else "meaning"
-        slot = None
+        _, item = persona.items[rng.integers(len(persona.items))]
+        kind, slot = KINDS[rng.integers(len(KINDS))] if item.opens else "meaning", None
         if kind != "meaning":
-            opened = item.opens[rng.integers(len(item.opens))]
-            hour = opened.time.hour + opened.time.minute / 60
-            slot = Slot((opened.time.weekday(),), hour, opened.place)
+            time, place = dict(item.opens[rng.integers(len(item.opens))]).values()
+            slot = Slot((time.weekday(),), time.hour + time.minute / 60, place)
         end = persona.today + timedelta(days=DAYS_OF_QUERIES)
         [moment] = draw_moments(slot, persona.today, end, 1, set(PLACES), knobs.habit_strength, rng)
         drawn.append((persona, item.id, kind, *moment))
     drafts: dict[str, Draft] = {}
     answers = step("queries", [query_question(*one) for one in drawn])
-    for number, ((persona, about, kind, moment, place), answer) in enumerate(zip(drawn, answers, strict=True)):
-        if answer is None:
-            continue
-        ids = list(items_of(persona))
-        name = f"{persona.id}-q{number}"
-        labels = {
-            "query": name,
-            "kind": kind,
-            "need": normal_text(answer.topic),
-            "phrasing": name,
-            "relevant": list(dict.fromkeys([about, *(ids[int(label[1:]) - 1] for label in answer.also)])),
-            "apps": list(dict.fromkeys(answer.apps)),
-        }
-        query = Query(id=name, persona=persona.id, text=answer.text, time=moment, place=place)
-        drafts.setdefault(normal_text(answer.text), (persona, query, labels))
+    for number, ((persona, about, kind, time, place), answer) in enumerate(zip(drawn, answers, strict=True)):
+        if answer is not None:
+            name, ids = f"{persona.id}-q{number}", [item.id for _, item in persona.items]
+            query = Query(id=name, persona=persona.id, text=answer.text, time=time, place=place)
+            relevant = list(dict.fromkeys([about, *(ids[int(label[1:]) - 1] for label in answer.also)]))
+            labels = {"query": name, "kind": kind, "need": normal_text(answer.topic), "phrasing": name}
+            labels |= {"relevant": relevant, "apps": list(dict.fromkeys(answer.apps))}
+            drafts.setdefault(normal_text(answer.text), (persona, query, labels))
     return list(drafts.values())
 
 
@@ -453,12 +425,11 @@ def trials(
     # Queries of one persona stand together: what their prompts begin with in common is read once.
     served = sorted(served, key=lambda one: place[one[1].id])[:n_queries]
     questions: dict[str, list[Question[Any]]] = {
-        "personas": [persona_question(*one) for one in draw_circumstances(n_queries, rng)],
+        "personas": [Question(persona_prompt(*one), Profile) for one in draw_circumstances(n_queries, rng)],
         "items": [
-            items_question(persona, app, min(n_items, len(getattr(persona.apps, app))))
+            items_question(persona, app, min(n_items, n))
             for persona in list(personas.values())[:n_personas]
-            for app in APPS
-            if getattr(persona.apps, app)
+            for app, n in Counter(app for app, _ in persona.items).items()
         ],
         "queries": [query_question(p, g.relevant[0], g.kind, q.time, q.place) for q, p, g in served],
         "tools": [tool_question(q, p, g.relevant, world.toolbox) for q, p, g in served],
@@ -512,7 +483,7 @@ def rehearse(model: Any, world: World, seed: int) -> None:
     Args:
         model: a `lib.generation.remote.DryRun`.
     """
-    filled = [len(items) for persona in world.personas for app in APPS if (items := getattr(persona.apps, app))]
+    filled = [n for persona in world.personas for n in Counter(app for app, _ in persona.items).values()]
     asked, _ = trials(world, n_personas=12, n_items=max(filled), n_queries=24, seed=seed)
     n = {"personas": len(world.personas), "items": len(filled)}
     for step, questions in asked.items():

@@ -8,15 +8,13 @@ Frames in, one frame out, a row for each candidate pair. The signals are of the 
     habitual     how the item's past opens agree with the query's hour, weekday and place
     text         scores given from outside, and their ranks within the query
 
-Everything follows from items, opens and queries; opens at or after the query's own time are left out.
+Opens at or after the query's own time are left out. Recency is counted from the latest open of all the query's
+candidates, not from the query. Counted from the query it ranks the candidates alike, but an item last opened exactly
+7.00 days ago is one opened at this hour of this weekday: trees find that, and what leaves out the habitual group would
+still see habits.
 
-Recency is counted from the latest open of all the query's candidates, not from the query. Counted from the query it
-ranks the candidates alike, but an item last opened exactly 7.00 days ago is one opened at this hour of this weekday:
-trees find that, and what leaves out the habitual group would still see habits.
-
-The time an item shows (`shown`: start of an event, due time, last played) is not among them. In five apps it repeats
-the log; in the other two, how soon an event or a reminder is due says which one is asked for more plainly than any
-habit: little else is due within two hours of a query than what it asks for.
+The time an item shows (`shown`: start of an event, due time, last played) is not among them: how soon an event or a
+reminder is due says which one is asked for more plainly than any habit.
 """
 
 from __future__ import annotations
@@ -35,22 +33,12 @@ DAY_PARTS = (6, 12, 18)  # hours at which morning, afternoon and evening begin; 
 WINDOWS = (1, 7, 28)  # days
 
 NUMERICAL = (
-    "opens",
-    "opens_1d",
-    "opens_7d",
-    "opens_28d",
-    "share_of_opens",
-    "days_behind_latest_open",
-    "days_of_use",
-)
+    "opens", "opens_1d", "opens_7d", "opens_28d", "share_of_opens", "days_behind_latest_open", "days_of_use",
+)  # fmt: skip
 CATEGORICAL = ("app", "day_part", "weekend", "place")
 AGREEMENTS = ("hour", "weekday", "day_kind", "place", "hour_place", "hour_weekday", "moment", "moment_recent")
-HABITUAL = (
-    *(f"{name}_count" for name in AGREEMENTS),
-    *(f"{name}_share" for name in AGREEMENTS),
-    "hour_correlation",
-    "weekday_correlation",
-    "place_correlation",
+HABITUAL = tuple(f"{name}_{kind}" for kind in ("count", "share") for name in AGREEMENTS) + tuple(
+    f"{name}_correlation" for name in ("hour", "weekday", "place")
 )
 
 
@@ -120,24 +108,6 @@ def signals(
     # One block of floats: for one query's few rows, a frame of many blocks takes longer than what it holds.
     values = np.array([*columns.values()], dtype=float)
     return pd.DataFrame(values.T, columns=[*columns], index=pairs.index)
-
-
-def opens_before(
-    pairs: pd.DataFrame, queries: pd.DataFrame, items: pd.DataFrame, opens: pd.DataFrame
-) -> tuple[np.ndarray, np.ndarray]:
-    """How often the item of each pair was opened before the query, and when last, in minutes since 1970 (0: never).
-
-    Args:
-        pairs, queries, items, opens: as of `signals`; of queries and items, columns time and item are enough.
-    """
-    item, _, used = Log.of(items, opens)
-    query, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
-    pair, entry = _entries(item_row, item, len(items))
-    before = used["minutes"][entry] < _clock(queries["time"])["minutes"][query[pair]]
-    pair, entry = pair[before], entry[before]
-    last = np.zeros(len(pairs))
-    np.maximum.at(last, pair, used["minutes"][entry])
-    return np.bincount(pair, minlength=len(pairs)), last
 
 
 def feature_groups(features: pd.DataFrame) -> dict[str, list[str]]:

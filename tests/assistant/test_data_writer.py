@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from lib.assistant import data_writer
 from lib.assistant.data_writer import (
     arguments_form,
     arguments_of,
@@ -232,7 +231,7 @@ def test_requests_of_habit_are_voiced_as_an_item_was_opened(simulated):
     assert len(drafts) == len(drawn) == 80
     for persona, query, labels in drafts:
         assert timedelta(0) <= query.time - persona.today < timedelta(days=7)
-        item, _ = data_writer.items_of(persona)[labels["relevant"][0]]
+        [item] = [item for _, item in persona.items if item.id == labels["relevant"][0]]
         near = [
             opened
             for opened in item.opens
@@ -270,16 +269,15 @@ def test_items_that_are_not_as_asked_for(change, said):
 
 def test_a_request_names_entries_of_the_persona_only(simulated):
     persona = simulated.personas[0]
-    items = data_writer.items_of(persona)
-    question = query_question(persona, next(iter(items)), "meaning", TODAY, "home")
+    item = persona.items[0][1]
+    question = query_question(persona, item.id, "meaning", TODAY, "home")
     answer = {"text": "What about it?", "also": ["e2"], "apps": ["mail"], "topic": "it"}
     assert read_answer(json.dumps(answer), question).also == ["e2"]
-    copied = next(iter(items.values()))[0].headline.upper()
     for change, said in (
-        ({"also": [f"e{len(items) + 1}"]}, "also"),
+        ({"also": [f"e{len(persona.items) + 1}"]}, "also"),
         ({"also": ["e1"]}, "also"),
         ({"topic": " . "}, "must have words"),
-        ({"text": copied}, "not a copy"),
+        ({"text": item.headline.upper()}, "not a copy"),
     ):
         with pytest.raises(AnswerError, match=said):
             read_answer(json.dumps(answer | change), question)

@@ -37,7 +37,7 @@ from lib.assistant.queries import (
     split_phrasings,
 )
 from lib.assistant.schemas import APPS, PLACES, Persona, WorldKnobs
-from lib.assistant.signals import opens_before
+from lib.assistant.signals import signals
 from lib.assistant.toolbox import DEFAULT_API
 from lib.assistant.world import SIDES, WORLDS, deal_asks, frames, group_shares, plan_shares
 from lib.retrieval.stores import candidate_pairs, relevant_pairs_mask
@@ -410,10 +410,11 @@ def test_recency_and_frequency_hint_and_a_permuted_log_tells_nothing(tables, hab
         """How often the item opened most, and last, is relevant, above what a random item is; in percent."""
         queries, items, gold = (tables[name] for name in ("queries", "items", "gold"))
         pairs = candidate_pairs(queries, items, "persona")
-        count, last = opens_before(pairs, queries, items, tables["opens"])
-        pairs = pairs.assign(count=count, last=last, right=relevant_pairs_mask(pairs, qrels_of(gold)))
+        features = signals(pairs, queries, items, tables["opens"], {})
+        used = {"count": features["opens"], "last": -features["days_behind_latest_open"].fillna(99)}
+        pairs = pairs.assign(**used, right=relevant_pairs_mask(pairs, qrels_of(gold)))
         found = pairs.groupby("query_row")
-        chosen = [pairs.loc[found[name].idxmax(), "right"].mean() for name in ("count", "last")]
+        chosen = [pairs.loc[found[name].idxmax(), "right"].mean() for name in used]
         assert max(chosen) < 0.4, "a hint, and not the answer"
         return 100 * (np.array(chosen) - found["right"].mean().mean())
 
