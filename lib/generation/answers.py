@@ -11,7 +11,6 @@ processes at once if need be: a killed writer leaves at most half a line, which 
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import functools
 import hashlib
@@ -23,7 +22,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -37,29 +36,8 @@ INSTRUCT_MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # the untuned model whose plans,
 KEY_LENGTH = 24  # hexadecimal digits: two of ten million prompts share a key once in 10^15 files
 
 
-@dataclass
-class Usage:
-    """What the answers of one call cost when they were computed, whether now or before (cached).
-
-    Attributes:
-        prompts: distinct prompts, each as often as answers were drawn for it.
-        tokens_in: tokens of the prompts; a shared prefix counts for every prompt.
-        tokens_out: tokens generated, the token that ended an answer included.
-        seconds: of computation, loading the model excluded; on a CPU the sum over batches, several of which are
-            answered at a time, by one core each.
-        cached: distinct prompts whose answer was kept.
-    """
-
-    prompts: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    seconds: float = 0.0
-    cached: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What one answer cost when it was computed, whether now or before (cached).
+class Cost(NamedTuple):
+    """What one answer cost when it was computed, whether now or before.
 
     Attributes:
         tokens_in: tokens of the prompt.
@@ -71,6 +49,19 @@ class Cost:
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float = 0.0
+
+
+UNKNOWN = Cost()
+
+
+class Usage(NamedTuple):
+    """The costs of a call's distinct prompts, added up; how many of their answers were kept (cached)."""
+
+    prompts: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +77,7 @@ class Answer:
 
     text: str
     finished: bool = True
-    cost: Cost = Cost()
+    cost: Cost = UNKNOWN
     dtype: str = ""
     device: str = ""
     engine: str = ""
@@ -140,9 +131,12 @@ class Answers:
         return cls(book.root / "data" / "answers" / f"{family}.jsonl", book.data / "answers" / f"{family}.jsonl")
 
     @classmethod
-    def at(cls, where: Answers | str | Path | None) -> Answers | None:
-        """A store as a model is given it: itself, or a folder for answers of all kinds; None keeps none."""
-        return where if where is None or isinstance(where, Answers) else cls(own=Path(where) / "answers.jsonl")
+    def at(cls, where: Answers | str | Path | None) -> Answers:
+        """A store as a model is given it: itself, or a folder for answers of all kinds; None is a new, empty one that
+        is written nowhere."""
+        if isinstance(where, Answers):
+            return where
+        return cls(own=None if where is None else Path(where) / "answers.jsonl")
 
     @functools.cached_property
     def _found(self) -> dict[str, Answer]:
@@ -169,36 +163,24 @@ class Answers:
             lines = "".join(_line(key, answer) for key, answer in answers.items()).encode()
             try:
                 self.own.parent.mkdir(parents=True, exist_ok=True)
-                with open(self.own, "a+b", buffering=0) as file:
+                with open(self.own, "a+b") as file:
                     fcntl.flock(file, fcntl.LOCK_EX)
-                    end = file.seek(0, os.SEEK_END)
-                    file.seek(max(end - 1, 0))
-                    lines = lines if file.read(1) in (b"\n", b"") else b"\n" + lines
-                    try:
-                        if file.write(lines) < len(lines):
-                            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                        os.fsync(file.fileno())
-                    except OSError:
-                        file.truncate(end)
-                        raise
+                    file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
+                    file.write(lines if file.read(1) in (b"\n", b"") else b"\n" + lines)
+                    file.flush()
+                    os.fsync(file.fileno())
             except OSError as error:
                 raise ArtifactError(f"{self.own}: cannot be written: {error.strerror or error}") from error
 
 
 def _line(key: str, answer: Answer) -> str:
     """An answer as it is written: what was not noted is left out."""
-    row = asdict(answer)
-    row["cost"] = [answer.cost.tokens_in, answer.cost.tokens_out, answer.cost.seconds]
-    nothing = asdict(Answer("")) | {"text": None, "cost": [0, 0, 0.0]}
-    return json.dumps({"key": key} | {name: value for name, value in row.items() if value != nothing[name]}) + "\n"
+    noted = {name: value for name, value in asdict(answer).items() if value != getattr(Answer(""), name)}
+    return json.dumps({"key": key, "text": answer.text} | noted) + "\n"  # a cost is a list then
 
 
 def _read(path: Path | None, whole: bool) -> dict[str, Answer]:
-    """The answers of a file by their keys.
-
-    Args:
-        whole: whether a line that is none is an error; else it is passed over.
-    """
+    """The answers of a file by their keys; a line that is none is an error (`whole`), or passed over."""
     found = {}
     lines = path.read_bytes().split(b"\n") if path and path.exists() else []
     for number, line in enumerate(lines, 1):
@@ -206,8 +188,7 @@ def _read(path: Path | None, whole: bool) -> dict[str, Answer]:
             continue
         try:
             row = json.loads(line)
-            cost = Cost(*row.pop("cost")) if "cost" in row else Cost()
-            key, text = row.pop("key"), encodable(row.pop("text"))
+            key, text, cost = row.pop("key"), encodable(row.pop("text")), Cost(*row.pop("cost", ()))
             found[key] = Answer(text, cost=cost, **row)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if whole:
@@ -216,14 +197,44 @@ def _read(path: Path | None, whole: bool) -> dict[str, Answer]:
     return found
 
 
-class KeptModel:
-    """A model that is asked for what is not kept, with the interface of `lib.generation.local.LocalModel`. It is loaded
-    when that is needed: where all answers are kept, its weights need not be there.
+class Asked:
+    """What answers are kept under, and what the last call of a model's `generate` gave.
 
     Attributes:
-        finished, costs, usage: of the last call, as of `LocalModel`.
-        used, asked: keys of the answers that were there, and of those asked for, so far.
+        finished: for each prompt, whether the answer ended by itself rather than at `max_new_tokens`; under a grammar,
+            whether it is complete.
+        costs: for each prompt, what the answer cost.
+        usage: the sums over distinct prompts.
     """
+
+    def __init__(self, weights: str, cache: Answers):
+        self.weights, self.cache = weights, cache
+        self.finished: list[bool] = []
+        self.costs: list[Cost] = []
+        self.usage = Usage()
+
+    def keys(self, prompts: Sequence[str], max_new_tokens: int = 128, grammars=None, **settings: Any) -> list[str]:
+        """What the answers to prompts are kept under; arguments as of `lib.generation.local.LocalModel.generate`."""
+        each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
+        asked = zip(prompts, each, strict=True)
+        return [key_of(self.weights, prompt, max_new_tokens, grammar, **settings) for prompt, grammar in asked]
+
+    def has(self, prompts: Sequence[str], max_new_tokens: int = 128, **settings: Any) -> list[bool]:
+        """Whether the answer to each prompt is kept; arguments as of `generate`."""
+        return [one is not None for one in self.cache.get(self.keys(prompts, max_new_tokens, **settings))]
+
+    def tell(self, keys: Sequence[str], found: Mapping[str, Answer], cached: int) -> list[str]:
+        """The texts of the answers under `keys`, of which so many were kept; what they cost is noted."""
+        self.finished, self.costs = [found[key].finished for key in keys], [found[key].cost for key in keys]
+        distinct = [found[key].cost for key in dict.fromkeys(keys)]
+        tokens_in, tokens_out, seconds = map(sum, zip(*distinct, strict=True)) if distinct else (0, 0, 0.0)
+        self.usage = Usage(len(distinct), tokens_in, tokens_out, seconds, cached)
+        return [found[key].text for key in keys]
+
+
+class KeptModel(Asked):
+    """A model that is asked for what is not kept, with the interface of `lib.generation.local.LocalModel`. It is loaded
+    when that is needed: where all answers are kept, its weights need not be there."""
 
     def __init__(self, answers: Answers, weights: str, load: Callable[[], Any] | None = None):
         """
@@ -232,18 +243,8 @@ class KeptModel:
             load: gives the model; one that keeps its answers in `answers` has each there as soon as it is computed.
                 Without it, only what is kept can be asked.
         """
-        self.answers, self.weights = answers, weights
-        self._load = load
-        self._model: Any = None
-        self.finished: list[bool] = []
-        self.costs: list[Cost] = []
-        self.usage = Usage()
-        self.used: set[str] = set()
-        self.asked: set[str] = set()
-
-    def has(self, prompts: Sequence[str], max_new_tokens: int = 128, **settings: Any) -> list[bool]:
-        """Whether the answer to each prompt is kept; `settings` as for `generate`, one answer a prompt."""
-        return [one is not None for one in self.answers.get(self._keys(prompts, max_new_tokens, **settings))]
+        super().__init__(weights, answers)
+        self._load, self._model = load, None
 
     def generate(
         self, prompts: Sequence[str], max_new_tokens: int = 128, progress: bool = False, **settings: Any
@@ -253,43 +254,28 @@ class KeptModel:
         Raises:
             ModelError: one is not kept, and there is no model to ask.
         """
-        keys = self._keys(prompts, max_new_tokens, **settings)
-        missing = list(dict.fromkeys(key for key, one in zip(keys, self.answers.get(keys), strict=True) if one is None))
+        keys = self.keys(prompts, max_new_tokens, **settings)
+        missing = {key: i for i, (key, one) in enumerate(zip(keys, self.cache.get(keys), strict=True)) if one is None}
         if missing:
-            self._ask(prompts, keys, set(missing), max_new_tokens, progress, settings)
-        found = dict(zip(keys, self.answers.get(keys), strict=True))
-        self.asked |= set(missing)
-        self.used |= set(keys) - self.asked
-        self.finished, self.costs = [found[key].finished for key in keys], [found[key].cost for key in keys]
-        costs = [asdict(answer.cost) for answer in found.values()]
-        spent = {name: sum(cost[name] for cost in costs) for name in ("tokens_in", "tokens_out", "seconds")}
-        self.usage = Usage(len(found), **spent, cached=len(found) - len(missing))
-        return [found[key].text for key in keys]
+            if not self._load:
+                raise ModelError(
+                    f"{len(missing)} of {len(set(keys))} answers are not kept, and no model is named to ask"
+                )
+            model = self._model = self._model or self._load()
+            rows = sorted(missing.values())
+            if isinstance(grammars := settings.get("grammars"), Sequence) and not isinstance(grammars, str):
+                settings = settings | {"grammars": [grammars[i] for i in rows]}
+            texts = model.generate([prompts[i] for i in rows], max_new_tokens, progress=progress, **settings)
+            fresh = zip([keys[i] for i in rows], texts, model.finished, model.costs, strict=True)
+            made = {key: Answer(text, finished, cost, model.dtype) for key, text, finished, cost in fresh}
+            there = zip(made, self.cache.get(made), strict=True)  # a model that keeps them here, too, has added them
+            self.cache.add({key: made[key] for key, answer in there if answer is None})
+        return self.tell(keys, dict(zip(keys, self.cache.get(keys), strict=True)), len(set(keys)) - len(missing))
 
     def unload(self) -> None:
         """Let go of the weights of a model that was loaded."""
         if self._model:
             self._model.unload()
-
-    def _ask(self, prompts, keys: list[str], missing: set[str], max_new_tokens: int, progress: bool, settings) -> None:
-        if not self._load:
-            raise ModelError(f"{len(missing)} of {len(set(keys))} answers are not kept, and no model is named to ask")
-        model = self._model = self._model or self._load()
-        ask = [i for i, key in enumerate(keys) if key in missing]
-        if isinstance(grammars := settings.get("grammars"), Sequence) and not isinstance(grammars, str):
-            settings = settings | {"grammars": [grammars[i] for i in ask]}
-        texts = model.generate([prompts[i] for i in ask], max_new_tokens, progress=progress, **settings)
-        fresh = zip([keys[i] for i in ask], texts, model.finished, model.costs, strict=True)
-        made = {key: Answer(text, finished, cost, model.dtype) for key, text, finished, cost in fresh if key in missing}
-        there = zip(made, self.answers.get(made), strict=True)  # a model that keeps them here, too, has added them
-        self.answers.add({key: made[key] for key, answer in there if answer is None})
-
-    def _keys(self, prompts: Sequence[str], max_new_tokens: int, grammars=None, **settings) -> list:
-        each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
-        return [
-            key_of(self.weights, prompt, max_new_tokens, grammar, **settings)
-            for prompt, grammar in zip(prompts, each, strict=True)
-        ]
 
 
 def whole_units(units: pd.Series, there: Sequence[bool]) -> list:

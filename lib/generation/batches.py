@@ -13,7 +13,6 @@ from dataclasses import dataclass
 SHORTEST_PREFIX = 16  # tokens; below it, reading what all prompts share apart costs more than it saves
 LEAST_PADDING = 256  # tokens; less is not worth a batch
 SHORTEST_GROUP_PREFIX = 256  # below it, batches of prompts of like length save more than groups do
-BLOCK = 256  # tokens after a cut that look back together
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,9 @@ class GrammarError(ValueError):
 
 
 def vocabulary(tokenizer, size: int, ends: Iterable[int]) -> LLTokenizer:
-    """A `transformers` tokenizer as llguidance wants it; takes about a second.
+    """A fast `transformers` tokenizer as llguidance wants it; takes about a second.
 
     Args:
-        tokenizer: a fast tokenizer.
         size: of the model's output, which may be larger than the tokenizer's vocabulary.
         ends: ids of the tokens that end an answer; masks have them where the grammar is complete, and only there.
     """
@@ -43,7 +42,7 @@ class Grammar:
         """Raises GrammarError where the text is no grammar; says the place."""
         self.tokens = tokens
         self._start = LLMatcher(tokens, text, log_level=0)
-        check(self._start)
+        raise_fault(self._start)
 
     def matcher(self) -> LLMatcher:
         """A matcher at the beginning of a text."""
@@ -56,7 +55,7 @@ class Grammar:
         return matcher.try_consume_tokens(ids) == len(ids) and matcher.is_accepting()
 
 
-def check(matcher: LLMatcher) -> None:
+def raise_fault(matcher: LLMatcher) -> None:
     """Matchers never raise: they keep their error and go on."""
     if matcher.is_error():
         raise GrammarError(f"a grammar that cannot be followed: {matcher.get_error().strip()}")
@@ -66,19 +65,14 @@ class Constraint:
     """What each row of a batch may say next."""
 
     def __init__(self, grammars: Sequence[Grammar | None], threads: int):
-        """
-        Args:
-            grammars: of each row; None lets it say anything.
-            threads: CPU threads that compute masks.
-        """
+        """`grammars`: of each row; None lets it say anything. `threads` compute masks."""
         self.matchers = [grammar.matcher() if grammar else None for grammar in grammars]
         self.executor = LLExecutor(num_threads=threads)
 
     def __call__(self, logits: torch.Tensor, rows: Sequence[int | None]) -> torch.Tensor:
-        """Logits with -infinity at the tokens that may not come next.
+        """Logits (rows, vocabulary) with -infinity at the tokens that may not come next.
 
         Args:
-            logits: (rows, vocabulary).
             rows: which row of the batch each row of `logits` continues; None for one that is finished.
 
         Raises:
@@ -86,19 +80,17 @@ class Constraint:
         """
         bits = allocate_token_bitmask(*logits.shape)  # all tokens allowed
         under = [(None if row is None else self.matchers[row], i) for i, row in enumerate(rows)]
-        wanted = [(matcher, i) for matcher, i in under if matcher]
-        if wanted:
+        if wanted := [(matcher, i) for matcher, i in under if matcher]:
             fill_next_token_bitmask_par(self.executor, wanted, bits)
         for matcher, _ in wanted:
-            check(matcher)
+            raise_fault(matcher)
         allowed = np.unpackbits(bits.view(np.uint8), axis=1, count=logits.shape[1], bitorder="little").view(bool)
         return logits.masked_fill(~torch.from_numpy(allowed).to(logits.device), float("-inf"))
 
     def advance(self, row: int, token: int) -> bool:
         """Note the token that a row went on with; returns whether its text is complete and nothing can follow."""
-        matcher = self.matchers[row]
-        if matcher is None:
+        if not (matcher := self.matchers[row]):
             return False
         matcher.consume_token(token)
-        check(matcher)
+        raise_fault(matcher)
         return matcher.is_stopped()

@@ -20,12 +20,8 @@ REPEATS = {"times": 4, "cycle": 64, "tokens": 48}
 
 
 class Columns(CacheLayerMixin):
-    """One layer's keys and values, written into given tensors; attention gets views of what is filled.
-
-    Attributes:
-        keys, values: (rows, heads, columns, dimensions).
-        length: filled columns.
-    """
+    """One layer's keys and values (rows, heads, columns, dimensions), written into given tensors of which `length`
+    columns are filled; attention gets views of these."""
 
     keys: torch.Tensor
     values: torch.Tensor
@@ -53,8 +49,11 @@ class Columns(CacheLayerMixin):
     def get_max_length(self):
         return -1
 
-    def select(self, rows: torch.Tensor) -> None:
-        self.keys, self.values = self.keys[rows], self.values[rows]
+
+def heads_of(config) -> tuple[int, int]:
+    """Key-value heads and dimensions of a head."""
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    return heads, getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
 def bytes_per_token(config, dtype: str) -> int:
@@ -63,10 +62,25 @@ def bytes_per_token(config, dtype: str) -> int:
     return 2 * config.num_hidden_layers * heads * dimensions * (4 if dtype == "float32" else 2)
 
 
-def heads_of(config) -> tuple[int, int]:
-    """Key-value heads and dimensions of a head."""
-    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    return heads, getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+def empty_columns(model, rows: int, columns: int, filled: int = 0) -> list[Columns]:
+    """Buffers (rows, heads, columns, dimensions) of all layers."""
+    heads, dimensions = heads_of(model.config)
+    shape = (2, rows, heads, columns, dimensions)
+    layers = (torch.zeros(shape, dtype=model.dtype, device=model.device) for _ in range(model.config.num_hidden_layers))
+    return [Columns(keys, values, filled) for keys, values in layers]
+
+
+def read_tokens(model, ids: Sequence[int], layers: list[Columns]):
+    """Read one row's tokens into its columns; returns the logits (1, vocabulary) after the last."""
+    tokens = torch.tensor([ids], device=model.device)
+    return model(tokens, past_key_values=Cache(layers=[*layers]), use_cache=True, logits_to_keep=1).logits[:, -1]
+
+
+def clock(model) -> float:
+    """Seconds, read once the GPU has done what it was given; it works on while Python goes ahead."""
+    if model.device.type == "cuda":
+        torch.cuda.synchronize(model.device)
+    return time.perf_counter()
 
 
 class Prefixes:
@@ -102,30 +116,6 @@ class Prefixes:
             known = cut
         self.ids, self.cuts = ids, cuts
         return [(layer.keys[:, :, :known], layer.values[:, :, :known]) for layer in self.layers]
-
-
-def empty_columns(model, rows: int, columns: int, filled: int = 0) -> list[Columns]:
-    """Buffers (rows, heads, columns, dimensions) of all layers."""
-    heads, dimensions = heads_of(model.config)
-    shape = (2, rows, heads, columns, dimensions)
-    layers = []
-    for _ in range(model.config.num_hidden_layers):
-        keys, values = torch.zeros(shape, dtype=model.dtype, device=model.device)
-        layers.append(Columns(keys, values, filled))
-    return layers
-
-
-def read_tokens(model, ids: Sequence[int], layers: list[Columns]):
-    """Read one row's tokens into its columns; returns the logits (1, vocabulary) after the last."""
-    tokens = torch.tensor([ids], device=model.device)
-    return model(tokens, past_key_values=Cache(layers=[*layers]), use_cache=True, logits_to_keep=1).logits[:, -1]
-
-
-def clock(model) -> float:
-    """Seconds, read once the GPU has done what it was given; it works on while Python goes ahead."""
-    if model.device.type == "cuda":
-        torch.cuda.synchronize(model.device)
-    return time.perf_counter()
 
 
 class Sampler:
@@ -174,12 +164,12 @@ class GrowingAnswers:
             self.open.discard(row)
 
     def _has_stop(self, output: list[int]) -> bool:
-        end = self.tokenizer.decode(output[-self.tail :], skip_special_tokens=True)
-        if not any(text in end for text in self.texts):
-            return False
-        return len(output) <= self.tail or any(
-            text in self.tokenizer.decode(output, skip_special_tokens=True) for text in self.texts
-        )
+        """A stop text in the last tokens; of a longer answer all are read, since the first may be part of a sign."""
+        for part in (output[-self.tail :], output):
+            said = self.tokenizer.decode(part, skip_special_tokens=True)
+            if not any(text in said for text in self.texts):
+                return False
+        return True
 
 
 def repeats(output: Sequence[int]) -> bool:
@@ -193,88 +183,77 @@ def repeats(output: Sequence[int]) -> bool:
     return False
 
 
-class Batch:
-    """One batch of prompts while it is answered.
+def decode(
+    model,
+    tokenizer,
+    prompts: Sequence[Prompt],
+    prefixes: Prefixes,
+    max_new_tokens: int,
+    stop: Sequence[str],
+    sampler: Sampler,
+    constraint: Constraint | None,
+    cancelled: threading.Event,
+) -> list[tuple[list[int], bool, float]]:
+    """Of each prompt of a batch the token ids of its answer, the ending token included; whether it ended by itself; its
+    seconds, that is of reading the whole prompt and its share of the steps it took part in.
 
     Keys and values of a layer lie in buffers (rows, heads, columns, dimensions) of the final size. Prompts end at the
     same column, so that a step writes one column for all rows; a mask hides the empty columns before short prompts.
+    Once `cancelled` is set, it ends with a `CancelledError` before its next step.
     """
-
-    def __init__(
-        self, model, tokenizer, prompts: Sequence[Prompt], prefixes: Prefixes, cancelled: threading.Event | None = None
-    ):
-        """`cancelled`: set while the batch is answered, it ends with a `CancelledError` before its next step."""
-        self.model, self.tokenizer, self.prefixes = model, tokenizer, prefixes
-        self.prompts, self.cancelled = prompts, cancelled or threading.Event()
-
-    def _check(self) -> None:
-        if self.cancelled.is_set():
+    device, answers = model.device, GrowingAnswers(model, tokenizer, prompts, stop, sampler, constraint)
+    width = max(len(prompt.tokens) for prompt in prompts)
+    layers, logits, seconds = empty_columns(model, len(prompts), width + max_new_tokens, width), [], []
+    for row, prompt in enumerate(prompts):
+        if cancelled.is_set():
             raise CancelledError
+        start, prefix = width - len(prompt.tokens), prompt.cuts[-1] if prompt.cuts else 0
+        views = [
+            Columns(layer.keys[row : row + 1, :, start:], layer.values[row : row + 1, :, start:], prefix)
+            for layer in layers
+        ]
+        shared, started = prefixes.read(model, prompt.tokens, prompt.cuts), clock(model)
+        for view, (keys, values) in zip(views, shared, strict=True):
+            view.keys[:, :, :prefix] = keys
+            view.values[:, :, :prefix] = values
+        logits.append(read_tokens(model, prompt.tokens[prefix:], views))
+        seconds.append(sum(prefixes.seconds) + clock(model) - started)
+    following, cache = torch.cat(logits), Cache(layers=[*layers])
 
-    def run(
-        self, max_new_tokens: int, stop: Sequence[str], sampler: Sampler, constraint: Constraint | None = None
-    ) -> tuple[list[list[int]], list[bool], list[float]]:
-        """Token ids of each answer, the ending token included; whether it ended by itself; its seconds, that is of
-        reading the whole prompt and its share of the steps it took part in."""
-        model, device = self.model, self.model.device
-        answers = GrowingAnswers(model, self.tokenizer, self.prompts, stop, sampler, constraint)
-        open_rows = answers.open
-        width = max(len(prompt.tokens) for prompt in self.prompts)
-        cache, logits, seconds = self._read_prompts(width, width + max_new_tokens)
-        lengths = torch.tensor([len(prompt.tokens) for prompt in self.prompts], device=device)
-        empty = torch.arange(width + max_new_tokens, device=device)[None] < (width - lengths)[:, None]
-        mask = torch.zeros(empty.shape, dtype=model.dtype, device=device).masked_fill_(empty, float("-inf"))
-        mask = mask[:, None, None]
-        rows = list(range(len(self.prompts)))  # which prompt a row of the buffers belongs to
-        for step in range(max_new_tokens):
-            self._check()
-            started = clock(model)
-            if constraint:
-                logits = constraint(logits, [row if row in open_rows else None for row in rows])
-            chosen = sampler(logits)
-            for row, token in zip(rows, chosen.tolist(), strict=True):
-                if row in open_rows:
-                    answers.add(row, token)
-            if not open_rows or step + 1 == max_new_tokens:
-                break
-            if 4 * len(open_rows) <= 3 * len(rows):  # finished rows cost as much as others; so does moving the rest
-                keep = torch.tensor([i for i, row in enumerate(rows) if row in open_rows], device=device)
-                rows = [row for row in rows if row in open_rows]
-                for layer in cache.layers:
-                    layer.select(keep)
-                mask, lengths, chosen = mask[keep], lengths[keep], chosen[keep]
-            logits = model(
-                chosen[:, None],
-                attention_mask=mask[..., : width + step + 1],
-                position_ids=(lengths + step)[:, None],
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=1,
-            ).logits[:, -1]
-            spent = (clock(model) - started) / len(open_rows)
-            for row in open_rows:
-                seconds[row] += spent
-        return answers.outputs, answers.ended, seconds
-
-    def _read_prompts(self, width: int, columns: int):
-        """The filled cache, the logits (rows, vocabulary) after each prompt, and the seconds that each took to read."""
-        layers = empty_columns(self.model, len(self.prompts), columns, width)
-        logits, seconds = [], []
-        for row, prompt in enumerate(self.prompts):
-            self._check()
-            start, prefix = width - len(prompt.tokens), prompt.cuts[-1] if prompt.cuts else 0
-            views = [
-                Columns(layer.keys[row : row + 1, :, start:], layer.values[row : row + 1, :, start:], prefix)
-                for layer in layers
-            ]
-            shared = self.prefixes.read(self.model, prompt.tokens, prompt.cuts)
-            started = clock(self.model)
-            for view, (keys, values) in zip(views, shared, strict=True):
-                view.keys[:, :, :prefix] = keys
-                view.values[:, :, :prefix] = values
-            logits.append(read_tokens(self.model, prompt.tokens[prefix:], views))
-            seconds.append(sum(self.prefixes.seconds) + clock(self.model) - started)
-        return Cache(layers=[*layers]), torch.cat(logits), seconds
+    lengths = torch.tensor([len(prompt.tokens) for prompt in prompts], device=device)
+    empty = torch.arange(width + max_new_tokens, device=device)[None] < (width - lengths)[:, None]
+    mask = torch.zeros(empty.shape, dtype=model.dtype, device=device).masked_fill_(empty, float("-inf"))[:, None, None]
+    rows = list(range(len(prompts)))  # which prompt a row of the buffers belongs to
+    for step in range(max_new_tokens):
+        if cancelled.is_set():
+            raise CancelledError
+        started = clock(model)
+        if constraint:
+            following = constraint(following, [row if row in answers.open else None for row in rows])
+        chosen = sampler(following)
+        for row, token in zip(rows, chosen.tolist(), strict=True):
+            if row in answers.open:
+                answers.add(row, token)
+        if not answers.open or step + 1 == max_new_tokens:
+            break
+        if 4 * len(answers.open) <= 3 * len(rows):  # finished rows cost as much as others; so does moving the rest
+            keep = torch.tensor([i for i, row in enumerate(rows) if row in answers.open], device=device)
+            rows = [row for row in rows if row in answers.open]
+            for layer in layers:
+                layer.keys, layer.values = layer.keys[keep], layer.values[keep]
+            mask, lengths, chosen = mask[keep], lengths[keep], chosen[keep]
+        following = model(
+            chosen[:, None],
+            attention_mask=mask[..., : width + step + 1],
+            position_ids=(lengths + step)[:, None],
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        ).logits[:, -1]
+        spent = (clock(model) - started) / len(answers.open)
+        for row in answers.open:
+            seconds[row] += spent
+    return list(zip(answers.outputs, answers.ended, seconds, strict=True))
 
 
 def stop_tokens(model, tokenizer, stop: Sequence[str]) -> tuple[frozenset[int], list[str]]:

@@ -26,7 +26,7 @@ from lib.generation.local import (
     import_torch,
     load_model,
     load_tokenizer,
-    tokenize,
+    token_ids,
 )
 from lib.workbook.artifacts import ROOT
 from lib.workbook.machine import accelerator
@@ -35,8 +35,6 @@ from lib.workbook.training import Checkpoints, code_hashes, take_steps, update
 
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 PASS_TOKENS = 1_024  # that a CPU computes at once: what is kept for the backward pass takes a megabyte a token and more
-COMPILED_TOKENS = 5_000_000  # of a run on a GPU that is worth compiling for a minute or two
-PADDED = 64  # lengths of compiled batches are multiples of it
 CURVE = ["step", "loss", "seconds"]
 
 
@@ -112,21 +110,19 @@ def finetune_language_model(
         "dtype": dtype,
         "settings": {key: value for key, value in asdict(training).items() if key != "checkpoint_every"},
         "tokenised": hashlib.sha256(json.dumps(pairs).encode()).hexdigest(),
-        "code": code_hashes(*(Path(__file__).with_name(name) for name in ("finetune.py", "attention.py", "lora.py"))),
+        "code": code_hashes(*(Path(__file__).with_name(name) for name in ("finetune.py", "layers.py"))),
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    record = finished_record(output, run)
-    if record is None:
-        model = load_model(path, dtype, quantization=quantization)
-        if quantization == "nf4":
-            prepare_quantised(model)
-        checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
-        adapted, masters, curve = train(model, name, pairs, training, checkpoints, progress)
-        tokens = training.epochs * sum(len(prompt) + len(target) for prompt, target in pairs)
-        record = {"run": run, **content, "rows": len(pairs) * training.epochs, "tokens": tokens}
-        record |= {"seconds": curve[-1][2], "device": accelerator(), "columns": CURVE, "curve": curve}
-        record = save_adapter(adapted, masters, output, record)
-        checkpoints.remove()
+    if (record := finished_record(output, run)) is not None:
+        return record
+    model = load_model(path, dtype, quantization=quantization)
+    checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
+    adapted, masters, curve = train_adapter(model, name, pairs, training, checkpoints, progress)
+    tokens = training.epochs * sum(len(prompt) + len(target) for prompt, target in pairs)
+    record = {"run": run, **content, "rows": len(pairs) * training.epochs, "tokens": tokens}
+    record |= {"seconds": curve[-1][2], "device": accelerator(), "columns": CURVE, "curve": curve}
+    record = save_adapter(adapted, masters, output, record)
+    checkpoints.remove()
     return record
 
 
@@ -146,12 +142,9 @@ def adapter_for(
 
     Args:
         part: name of the shipped part, such as nl2dsl-67000; empty: none is wanted.
-        name, prompts, targets, output, training, chat, quantization: see `finetune_language_model`.
         root: the project's folder.
-        machine: `finetune_language_model`'s dtype, threads and progress.
-
-    Raises:
-        As `finetune_language_model`.
+        name, prompts, targets, output, training, chat, quantization, machine: see `finetune_language_model`, whose
+            errors it raises.
     """
     found = NONE
     if part:
@@ -159,53 +152,9 @@ def adapter_for(
         found = shipped(part, model, pairs_hash(prompts, targets, chat), root, training)
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
-    record = finetune_language_model(
-        name, prompts, targets, output, training, chat=chat, quantization=quantization, **machine
-    )
+    how = {"chat": chat, "quantization": quantization, **machine}
+    record = finetune_language_model(name, prompts, targets, output, training, **how)
     return adapter_of(Path(output), record, found.reason)
-
-
-def train(
-    model,
-    name: str,
-    pairs: Sequence[tuple[list[int], list[int]]],
-    training: Training,
-    checkpoints: Checkpoints,
-    progress: bool = False,
-):
-    """Train an adapter of `model` from where its checkpoints end; returns the adapted model, the adapter's float32
-    weights by name, and the rows of the loss curve. A long run on a GPU is compiled, its batches padded to few
-    shapes."""
-    import torch
-
-    on_gpu = model.device.type == "cuda"
-    adapted, weights = add_adapter(model, name, training)
-    masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
-    groups = [{"params": list(masters.values()), "highest": training.learning_rate}]
-    optimizer = torch.optim.AdamW(groups, lr=training.learning_rate, weight_decay=0.0, fused=on_gpu)
-    lengths = [len(prompt) + len(target) for prompt, target in pairs]
-    epochs = [plan_epoch(lengths, training.batch_size, training.seed, epoch) for epoch in range(training.epochs)]
-    shape = 0, 1
-    if on_gpu and sum(lengths) * training.epochs > COMPILED_TOKENS:
-        model.get_decoder().compile()
-        shape = training.batch_size, PADDED
-
-    def one_step(batch):
-        parts = [batch] if on_gpu else plan_passes(batch, lengths, PASS_TOKENS)
-        targets = [sum(len(pairs[i][1]) for i in rows) for rows in parts]
-        passes = [
-            (*collate([pairs[i] for i in rows], model.device, *shape), count / sum(targets))
-            for rows, count in zip(parts, targets, strict=True)
-        ]
-        return train_step(model, weights, masters, optimizer, passes)
-
-    batches = [batch for epoch in epochs for batch in epoch]
-    model.train()
-    how = masters, weights, checkpoints, training.checkpoint_every
-    return adapted, masters, take_steps(one_step, batches, optimizer, learning_rate, progress, *how)
-
-
-# ---------------------------------------------------------------- pairs and batches
 
 
 def pairs_hash(prompts: Sequence[str], targets: Sequence[str], chat: bool = False) -> str:
@@ -222,17 +171,76 @@ def tokenize_pairs(
     """
     if len(prompts) != len(targets) or not len(prompts):
         raise ValueError(f"{len(prompts)} prompts and {len(targets)} targets: there must be as many, and at least one")
-    check_encodable(prompts, "a prompt")
-    check_encodable(targets, "a target")
+    check_encodable([*prompts, *targets])
     end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
     answers = tokenizer(list(targets), add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    pairs = list(zip(tokenize(tokenizer, list(prompts), chat), [ids + end for ids in answers], strict=True))
+    pairs = list(zip(token_ids(tokenizer, list(prompts), chat), [ids + end for ids in answers], strict=True))
     for i, (prompt, target) in enumerate(pairs):
         if not prompt or not target[: len(target) - len(end)]:
             raise ValueError(f"pair {i}: its prompt or target is empty")
         if window and len(prompt) + len(target) > window:
             raise ValueError(f"pair {i}: {len(prompt) + len(target)} tokens do not fit into the window of {window}")
     return pairs
+
+
+# ---------------------------------------------------------------- the loop
+
+
+def train_adapter(
+    model,
+    name: str,
+    pairs: Sequence[tuple[list[int], list[int]]],
+    training: Training,
+    checkpoints: Checkpoints,
+    progress: bool = False,
+):
+    """Train an adapter of `model` from where its checkpoints end; returns the adapted model, the adapter's float32
+    weights by name, and the rows of the loss curve."""
+    import torch
+
+    on_gpu = model.device.type == "cuda"
+    adapted, weights = add_adapter(model, name, training)
+    masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
+    groups = [{"params": list(masters.values()), "highest": training.learning_rate}]
+    optimizer = torch.optim.AdamW(groups, lr=training.learning_rate, weight_decay=0.0, fused=on_gpu)
+    lengths = [len(prompt) + len(target) for prompt, target in pairs]
+    epochs = [plan_epoch(lengths, training.batch_size, training.seed, epoch) for epoch in range(training.epochs)]
+
+    def one_step(batch: list[int]):
+        parts = [batch] if on_gpu else plan_passes(batch, lengths, PASS_TOKENS)
+        return train_step(model, weights, masters, optimizer, [[pairs[i] for i in rows] for rows in parts])
+
+    batches = [batch for epoch in epochs for batch in epoch]
+    model.train()
+    how = masters, weights, checkpoints, training.checkpoint_every
+    return adapted, masters, take_steps(one_step, batches, optimizer, learning_rate, progress, *how)
+
+
+def add_adapter(model, name: str, training: Training):
+    """The model with a seeded adapter in place, and the adapter's trainable weights by name. A model in 4 bits is
+    frozen, its other weights in float32, and computes its layers again in the backward pass."""
+    import torch
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    from lib.generation.layers import use_attention, use_one_operation
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for renamed attributes
+        if getattr(model, "is_loaded_in_4bit", False):
+            prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs={"use_reentrant": False})
+        torch.manual_seed(training.seed)
+        config = LoraConfig(
+            r=training.rank,
+            lora_alpha=training.alpha,
+            lora_dropout=0.0,
+            target_modules="all-linear",
+            task_type="CAUSAL_LM",
+        )
+        model.name_or_path = name  # the adapter names its model, not a folder of this machine
+        adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
+    use_one_operation(adapted)
+    use_attention(model)
+    return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
 
 
 def plan_epoch(lengths: Sequence[int], batch_size: int, seed: int, epoch: int) -> list[list[int]]:
@@ -263,20 +271,40 @@ def learning_rate(step: int, steps: int, highest: float) -> float:
     return highest * min((step + 1) / rise, (steps - step) / max(1, steps - rise + 1))
 
 
-def collate(pairs: Sequence[tuple[list[int], list[int]]], device, rows: int = 0, multiple: int = 1):
+def train_step(model, weights: dict, masters: dict, optimizer, parts: Sequence[Sequence[tuple[list[int], list[int]]]]):
+    """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`, on a batch of pairs in
+    parts that are computed one after the other, their gradients added up in float32. Returns the loss before the step
+    (mean over the batch's target tokens), a tensor that a GPU may still be computing."""
+    import torch
+
+    loss = torch.zeros((), device=model.device)
+    for master in masters.values():
+        master.grad = torch.zeros_like(master)
+    targets = [sum(len(target) for _, target in part) for part in parts]
+    quantised = getattr(model, "is_loaded_in_4bit", False)
+    for pairs, count in zip(parts, targets, strict=True):
+        ids, labels = collate(pairs, model.device)
+        with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=quantised):
+            part = target_loss(model, ids, labels) * (count / sum(targets))
+        part.backward()
+        loss = loss + part.detach()
+        for key, weight in weights.items():
+            if weight.grad is not None:
+                masters[key].grad += weight.grad.float()
+                weight.grad = None
+    update(optimizer, masters, weights)
+    return loss
+
+
+def collate(pairs: Sequence[tuple[list[int], list[int]]], device):
     """Token ids, on `device`, and labels, on the CPU, both (pairs, longest); labels are -100 but for targets.
 
     Padding stands at the end, where causal attention keeps it from every real token: no mask is needed.
-
-    Args:
-        rows: rows at least; those beyond the pairs are padding.
-        multiple: the longest is rounded up to a multiple of it.
     """
     import torch
 
-    longest = max((len(prompt) + len(target) for prompt, target in pairs), default=0)
-    shape = max(rows, len(pairs)), -(-longest // multiple) * multiple
-    ids, labels = torch.zeros(shape, dtype=torch.long), torch.full(shape, -100)
+    longest = max(len(prompt) + len(target) for prompt, target in pairs)
+    ids, labels = torch.zeros(len(pairs), longest, dtype=torch.long), torch.full((len(pairs), longest), -100)
     for row, (prompt, target) in enumerate(pairs):
         end = len(prompt) + len(target)
         ids[row, :end] = torch.tensor(prompt + target)
@@ -287,9 +315,6 @@ def collate(pairs: Sequence[tuple[list[int], list[int]]], device, rows: int = 0,
 def moved(tensor, device):
     """A tensor on `device`; a GPU fetches it when it gets there, without being waited for."""
     return tensor.pin_memory().to(device, non_blocking=True) if str(device).startswith("cuda") else tensor.to(device)
-
-
-# ---------------------------------------------------------------- model
 
 
 def target_loss(model, ids, labels):
@@ -308,65 +333,3 @@ def target_loss(model, ids, labels):
     places = (following != -100).nonzero().squeeze(1)  # found on the CPU: a GPU would have to be waited for
     logits = model.get_output_embeddings()(states.flatten(0, 1)[moved(places, ids.device)])
     return torch.nn.functional.cross_entropy(logits.float(), moved(following[places], ids.device))
-
-
-def prepare_quantised(model) -> None:
-    """Freeze a model in 4 bits, its other weights in float32, and let it compute its layers again in the backward
-    pass."""
-    from peft import prepare_model_for_kbit_training
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed method
-        prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs={"use_reentrant": False})
-
-
-def add_adapter(model, name: str, training: Training):
-    """The model with a seeded adapter in place, and the adapter's trainable weights by name."""
-    import torch
-    from peft import LoraConfig, get_peft_model
-
-    from lib.generation.attention import use_products
-    from lib.generation.lora import use_one_operation
-
-    torch.manual_seed(training.seed)
-    config = LoraConfig(
-        r=training.rank,
-        lora_alpha=training.alpha,
-        lora_dropout=0.0,
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )
-    model.name_or_path = name  # the adapter names its model, not a folder of this machine
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
-        adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
-    use_one_operation(adapted)
-    use_products(model)
-    return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
-
-
-def train_step(model, weights: dict, masters: dict, optimizer, passes: Sequence[tuple]):
-    """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`. Returns the loss before
-    the step, a tensor that a GPU may still be computing.
-
-    Args:
-        passes: the batch in parts that are computed one after the other: ids and labels, see `collate`, and the share
-            of the batch's target tokens that they have. Their gradients are added up in float32.
-    """
-    import torch
-
-    loss = torch.zeros((), device=model.device)
-    for master in masters.values():
-        master.grad = torch.zeros_like(master)
-    quantised = getattr(model, "is_loaded_in_4bit", False)
-    for ids, labels, share in passes:
-        with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=quantised):
-            part = target_loss(model, ids, labels) * share
-        part.backward()
-        loss = loss + part.detach()
-        for key, weight in weights.items():
-            if weight.grad is not None:
-                masters[key].grad += weight.grad.float()
-                weight.grad = None
-    update(optimizer, masters, weights)
-    return loss

@@ -8,23 +8,21 @@ cores on one batch mostly wait for each other. A GPU answers larger batches, one
 
 from __future__ import annotations
 
-import functools
 import gc
 import json
 import logging
 import os
 import threading
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from lib.generation import models
-from lib.generation.answers import LONE_SURROGATE, Answer, Answers, Cost, KeptModel, Usage, encodable, key_of
+from lib.generation.answers import LONE_SURROGATE, Answer, Answers, Asked, Cost, encodable
 from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.models import ModelError
 from lib.generation.registry import REGISTRY
@@ -38,19 +36,12 @@ CPU_ROWS = 64  # continued together at most: each step reads all weights, for on
 GPU_ROWS = 256  # continued together at most
 
 
-class LocalModel:
+class LocalModel(Asked):
     """A causal language model with full attention and rotary positions, such as Llama, SmolLM2 or Qwen2.
 
     Example:
         >>> model = LocalModel("SmolLM2-135M-Instruct", cache="data/generated/quick/answers")
         >>> model.generate(["What is the capital of France?"], max_new_tokens=20, chat=True)
-
-    Attributes:
-        usage: what the last call of `generate` cost.
-        finished: for each of its prompts, whether the answer ended by itself rather than at `max_new_tokens`; under a
-            grammar, whether it is complete.
-        costs: for each of its prompts, what the answer cost.
-        weights: what its answers are kept under (see `weights_of`).
     """
 
     def __init__(
@@ -80,20 +71,13 @@ class LocalModel:
             ValueError: there is no such quantization.
         """
         torch = import_torch(threads)
-        self.path = models.locate(name)
-        self.adapter = adapter
-        self.threads = threads
-        self.on_gpu = torch.cuda.is_available()
+        super().__init__(weights_of(name, adapter, quantization), Answers.at(cache))
+        self.keeps = cache is not None
+        self.path, self.adapter, self.quantization = models.locate(name), adapter, quantization
+        self.threads, self.on_gpu = threads, torch.cuda.is_available()
         self.batch_size = GPU_ROWS if self.on_gpu else batch_size
-        self.cache = Answers.at(cache)
         self.tokenizer, self.config = load_tokenizer(self.path)
         self.dtype = dtype or choose_dtype(quantization)
-        self.quantization = quantization
-        self.fingerprint = fingerprint(self.path, adapter, quantization)
-        self.weights = weights_of(name, adapter, quantization)
-        self.usage = Usage()
-        self.finished: list[bool] = []
-        self.costs: list[Cost] = []
         self._vocabularies: dict = {}
         self._model = None
 
@@ -101,26 +85,14 @@ class LocalModel:
     def model(self):
         """The `transformers` model, loaded when it is first needed: kept answers do without."""
         if self._model is None:
-            self._model = load_model(self.path, self.dtype, self.adapter, self.quantization)
-            from lib.generation.attention import use_blocks
+            from lib.generation.layers import pack, use_attention
 
-            use_blocks(self._model)
+            self._model = load_model(self.path, self.dtype, self.adapter, self.quantization)
+            use_attention(self._model)
             if not self.on_gpu and self.dtype == "bfloat16" and self.quantization == "none":
                 pack(self._model)
             return_freed_memory()  # an adapter was merged in float32
         return self._model
-
-    def has(
-        self,
-        prompts: Sequence[str],
-        max_new_tokens: int = 128,
-        grammars: Sequence[str | None] | None = None,
-        **settings: Any,
-    ) -> list[bool]:
-        """Whether the answer to each prompt is kept; arguments as of `generate`, one answer a prompt."""
-        if not self.cache:
-            return [False] * len(prompts)
-        return KeptModel(self.cache, self.weights).has(prompts, max_new_tokens, grammars=grammars, **settings)
 
     def unload(self) -> None:
         """Let go of the weights; they are loaded again when they are needed."""
@@ -157,144 +129,107 @@ class LocalModel:
 
         Raises:
             TypeError: `prompts` is one text or holds something else than texts.
-            ValueError: a prompt is empty or does not fit into the model's window, a text holds a lone surrogate, or a
-                setting makes no sense.
+            ValueError: a prompt is empty or does not fit into the model's window, a text holds a lone surrogate, a
+                setting makes no sense, or there are not as many grammars as prompts.
             GrammarError: a grammar cannot be compiled.
             ModelError: the model has no chat template, or cannot be loaded.
             ArtifactError: an answer cannot be kept.
         """
-        from lib.generation.decoding import bytes_per_token
-
-        check_arguments(prompts, max_new_tokens, stop, temperature)
-        if grammars is None or isinstance(grammars, str):
-            grammars = [grammars] * len(prompts)
-        if len(grammars) != len(prompts):
-            raise ValueError(f"{len(prompts)} prompts need as many grammars, not {len(grammars)}")
-        check_encodable([grammar for grammar in grammars if grammar], "a grammar")
-        asked = [(prompt, grammar or "") for prompt, grammar in zip(prompts, grammars, strict=True)]
-        distinct = list(dict.fromkeys(asked))
-        keys = [
-            key_of(self.weights, prompt, max_new_tokens, grammar, stop, chat, temperature, seed)
-            for prompt, grammar in distinct
-        ]
-        found = self.cache.get(keys) if self.cache else [None] * len(keys)
-        answers = {one: answer for one, answer in zip(distinct, found, strict=True) if answer}
-        self.usage = Usage(
-            len(distinct), seconds=sum(one.cost.seconds for one in answers.values()), cached=len(answers)
-        )
-        left = [i for i, answer in enumerate(found) if answer is None]
-        texts = [distinct[i][0] for i in left]
-        tokens = self._tokens(texts, chat)
-        check_lengths(texts, tokens, max_new_tokens, self.config)
-        cuts = shared_prefixes(tokens)
-        room = (free_bytes() if self.on_gpu else BATCH_BYTES) // bytes_per_token(self.config, self.dtype)
-        size = -(-len(left) // -(-len(left) // self.batch_size)) if left else 1  # like loads for all cores
-        rows = [Prompt(ids, ends, distinct[i][1]) for i, ids, ends in zip(left, tokens, cuts, strict=True)]
-        batches = plan_batches([distinct[i] for i in left], tokens, cuts, size, max_new_tokens, room)
-        work = [([keys[left[row]] for row in batch], [rows[row] for row in batch]) for batch in batches]
-        draws = temperature, seed
-        with tqdm(
-            total=len(distinct), initial=len(answers), disable=not progress, unit="prompt", desc="generating"
-        ) as bar:
-            for number, fresh, seconds in self._computed(work, max_new_tokens, stop, draws) if work else ():
-                answers |= zip([distinct[left[row]] for row in batches[number]], fresh, strict=True)
-                self.usage.seconds += seconds
+        each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
+        check_arguments(prompts, max_new_tokens, stop, temperature, [text for text in each if text])
+        settings: dict[str, Any] = {"stop": stop, "chat": chat, "temperature": temperature, "seed": seed}
+        keys = self.keys(prompts, max_new_tokens, each, **settings)
+        found = {key: answer for key, answer in zip(keys, self.cache.get(keys), strict=True) if answer}
+        cached = len(found)
+        asked = {key: (prompt, grammar or "") for key, prompt, grammar in zip(keys, prompts, each, strict=True)}
+        missing = {key: one for key, one in asked.items() if key not in found}
+        how = max_new_tokens, stop, temperature, seed
+        with tqdm(total=len(asked), initial=cached, disable=not progress, unit="prompt", desc="generating") as bar:
+            for fresh in self._computed(self._batches(missing, max_new_tokens, chat), *how):
+                found |= fresh
                 bar.update(len(fresh))
-        self.usage.tokens_in = sum(answers[one].cost.tokens_in for one in distinct)
-        self.usage.tokens_out = sum(answers[one].cost.tokens_out for one in distinct)
-        self.finished = [answers[one].finished for one in asked]
-        self.costs = [answers[one].cost for one in asked]
-        return [answers[one].text for one in asked]
+        return self.tell(keys, found, cached)
 
     def _tokens(self, prompts: Sequence[str], chat: bool) -> list[list[int]]:
-        return tokenize(self.tokenizer, prompts, chat)
+        return token_ids(self.tokenizer, prompts, chat)
+
+    def _batches(self, asked: Mapping[str, tuple[str, str]], new_tokens: int, chat: bool) -> list[dict[str, Prompt]]:
+        """Prompts (with their grammars, by their keys) in batches; raises ValueError for one that does not fit."""
+        from lib.generation.decoding import bytes_per_token
+
+        texts = [prompt for prompt, _ in asked.values()]
+        tokens = self._tokens(texts, chat)
+        window = getattr(self.config, "max_position_embeddings", None) or float("inf")
+        for text, ids in zip(texts, tokens, strict=True):
+            if not ids:
+                raise ValueError("a prompt is empty")
+            if len(ids) + new_tokens > window:
+                raise ValueError(
+                    f"a prompt of {len(ids)} tokens and an answer of {new_tokens} do not fit into the model's window "
+                    f"of {window} tokens; the prompt begins {text[:60]!r}"
+                )
+        cuts, keys = shared_prefixes(tokens), list(asked)
+        rows = [Prompt(ids, ends, one[1]) for ids, ends, one in zip(tokens, cuts, asked.values(), strict=True)]
+        room = (free_bytes() if self.on_gpu else BATCH_BYTES) // bytes_per_token(self.config, self.dtype)
+        size = -(-len(asked) // -(-len(asked) // self.batch_size)) if asked else 1  # like loads for all cores
+        batches = plan_batches(list(asked.values()), tokens, cuts, size, new_tokens, room)
+        return [{keys[row]: rows[row] for row in batch} for batch in batches]
 
     def _computed(
         self,
-        work: Sequence[tuple[list[str], list[Prompt]]],
+        batches: Sequence[dict[str, Prompt]],
         max_new_tokens: int,
         stop: Sequence[str],
-        draws: tuple[float, int],
-    ) -> Iterator[tuple[int, list[Answer], float]]:
-        """The answers of batches, as they are there and kept: the batch's number, its answers, its seconds.
+        temperature: float,
+        seed: int,
+    ) -> Iterator[dict[str, Answer]]:
+        """The answers of batches, as they are there and kept."""
+        if not batches:
+            return
+        torch = import_torch(self.threads)
+        from lib.generation.constrained import Constraint, Grammar, vocabulary
+        from lib.generation.decoding import Prefixes, Sampler, answer_text, decode, stop_tokens
 
-        Args:
-            work: keys and prompts of each batch.
-            draws: temperature and seed.
-        """
-        import_torch(self.threads)
-        from lib.generation.decoding import Prefixes, Sampler
-
-        _ = self.model  # loaded before workers ask for it
-        columns = max(cut for _, rows in work for row in rows for cut in (0, *row.cuts))
-        workers = 1 if self.on_gpu else min(self.threads, cores(), len(work))
+        model, compiled = self.model, {"": None}  # loaded before workers ask for it
+        ends, _ = stop_tokens(model, self.tokenizer, stop)
+        if texts := {row.grammar for batch in batches for row in batch.values()} - {""}:
+            if ends not in self._vocabularies:
+                self._vocabularies[ends] = vocabulary(self.tokenizer, self.config.vocab_size, ends)
+            compiled |= {text: Grammar(text, self._vocabularies[ends]) for text in texts}
+        columns = max(cut for batch in batches for row in batch.values() for cut in (0, *row.cuts))
+        workers = 1 if self.on_gpu else min(self.threads, cores(), len(batches))
         threads = max(1, min(self.threads, cores()) // workers)
-        spare = [Prefixes(columns) for _ in range(workers)]
-        cancelled = threading.Event()
+        spare, cancelled = [Prefixes(columns) for _ in range(workers)], threading.Event()
 
-        def answered(number: int) -> tuple[list[Answer], float]:
-            keys, rows = work[number]
-            started, prefixes = time.perf_counter(), spare.pop()
+        def answered(batch: dict[str, Prompt]) -> dict[str, Answer]:
+            rows, prefixes = list(batch.values()), spare.pop()
+            grammars = [compiled[row.grammar] for row in rows]
+            constraint = Constraint(grammars, threads) if any(grammars) else None
+            sampler = Sampler(temperature, f"{seed} {' '.join(batch)}")
+            how = max_new_tokens, stop, sampler, constraint, cancelled
             try:
-                sampler = Sampler(draws[0], f"{draws[1]} {' '.join(keys)}")
-                answers = self._answer(rows, prefixes, max_new_tokens, stop, sampler, threads, cancelled)
+                with torch.inference_mode():
+                    decoded = decode(model, self.tokenizer, rows, prefixes, *how)
             finally:
                 spare.append(prefixes)
-            seconds = time.perf_counter() - started
+            answers = {}
+            for key, row, grammar, (output, whole, seconds) in zip(batch, rows, grammars, decoded, strict=True):
+                text = encodable(answer_text(self.tokenizer, output, stop))
+                finished = bool(whole and (not grammar or grammar.accepts(text)))
+                cost = Cost(len(row.tokens), len(output), float(f"{seconds:.4g}"))
+                answers[key] = Answer(text, finished, cost, self.dtype, accelerator())
             return_freed_memory()  # a batch of another size would lie beside what is left of this one
-            if self.cache:
-                self.cache.add(dict(zip(keys, answers, strict=True)))
-            return answers, seconds
+            if self.keeps:
+                self.cache.add(answers)
+            return answers
 
-        if workers == 1:
-            for number in range(len(work)):
-                yield number, *answered(number)
-            return
-        longest = sorted(range(len(work)), key=lambda number: -sum(len(row.tokens) for row in work[number][1]))
         with worker_pool(workers, threads) as pool:
-            running: dict[Future, int] = {pool.submit(answered, number): number for number in longest}
             try:
-                for future in as_completed(running):
-                    yield running[future], *future.result()
+                for future in as_completed([pool.submit(answered, batch) for batch in batches]):
+                    yield future.result()
             except BaseException:
                 cancelled.set()
                 raise
-
-    def _answer(
-        self,
-        rows: list[Prompt],
-        prefixes,
-        max_new_tokens: int,
-        stop: Sequence[str],
-        sampler,
-        threads: int,
-        cancelled: threading.Event,
-    ) -> list[Answer]:
-        """The answers of a batch."""
-        import torch
-
-        from lib.generation.constrained import Constraint, Grammar, vocabulary
-        from lib.generation.decoding import Batch, answer_text, stop_tokens
-
-        model = self.model
-        compiled: dict[str, Grammar | None] = {"": None}
-        ends, _ = stop_tokens(model, self.tokenizer, stop)
-        for text in dict.fromkeys(row.grammar for row in rows if row.grammar):
-            if ends not in self._vocabularies:
-                self._vocabularies[ends] = vocabulary(self.tokenizer, self.config.vocab_size, ends)
-            compiled[text] = Grammar(text, self._vocabularies[ends])
-        grammars = [compiled[row.grammar] for row in rows]
-        constraint = Constraint(grammars, threads) if any(grammars) else None
-        with torch.inference_mode():
-            batch = Batch(model, self.tokenizer, rows, prefixes, cancelled)
-            outputs, ended, seconds = batch.run(max_new_tokens, stop, sampler, constraint)
-        answers = []
-        for row, grammar, output, whole, spent in zip(rows, grammars, outputs, ended, seconds, strict=True):
-            text = encodable(answer_text(self.tokenizer, output, stop))
-            finished = bool(whole and (not grammar or grammar.accepts(text)))
-            cost = Cost(len(row.tokens), len(output), float(f"{spent:.4g}"))
-            answers.append(Answer(text, finished, cost, self.dtype, accelerator()))
-        return answers
 
 
 class Conversations(LocalModel):
@@ -362,11 +297,10 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    if torch.cuda.is_available():
-        gc.collect()  # a model that nobody uses any more may still fill the GPU
-    wanted = getattr(torch, dtype)
+    gc.collect()  # a model that nobody uses any more may still fill the GPU
+    merged, wanted = bool(adapter) and quantization == "none", getattr(torch, dtype)
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
-    settings: dict[str, Any] = {"dtype": torch.float32 if adapter and quantization == "none" else wanted}
+    settings: dict[str, Any] = {"dtype": torch.float32 if merged else wanted}
     if quantization == "nf4":
         settings["device_map"] = {"": device}  # quantised as they are read: the whole model never lies there in 16 bits
         settings["quantization_config"] = BitsAndBytesConfig(
@@ -383,54 +317,26 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
                 adapted = PeftModel.from_pretrained(model, str(adapter), autocast_adapter_dtype=False)  # as in training
-                model = adapted.merge_and_unload() if quantization == "none" else adapted.get_base_model()
-        if adapter and quantization == "none":
-            for parameter in model.parameters():  # not `model.to`: the rotary frequencies must stay float32
-                parameter.data = parameter.data.to(wanted)
+                model = adapted.merge_and_unload() if merged else adapted.get_base_model()
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"model {path}{f' with adapter {adapter}' if adapter else ''}: {error}") from error
+    if merged:
+        for parameter in model.parameters():  # not `model.to`: the rotary frequencies must stay float32
+            parameter.data = parameter.data.to(wanted)
     return (model if quantization == "nf4" else model.to(device)).eval()
-
-
-def pack(model) -> list:
-    """Let the linear layers of a model that only answers multiply with weights in the order in memory in which the
-    processor multiplies them: the same products in bfloat16 to the last bit. In the order of their file they would be
-    reordered at each step of decoding, which takes as long as the products. Returns those layers: none where the model
-    is not on a CPU, or on one that does not multiply in bfloat16. Their own weights are let go of."""
-    import torch
-
-    if not (torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
-        return []
-    layers = [
-        layer for layer in model.modules() if type(layer) is torch.nn.Linear and layer.weight.device.type == "cpu"
-    ]
-    product = torch.ops.mkldnn._linear_pointwise
-    for layer in layers:
-        weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach().to(torch.bfloat16))
-        bias = None if layer.bias is None else layer.bias.detach().to(torch.bfloat16)
-        vars(layer)["forward"] = functools.partial(_product, product, weight, bias)
-        # an embedding that shares the weight keeps it
-        layer.weight = torch.nn.Parameter(torch.empty(0, dtype=weight.dtype), requires_grad=False)
-    return layers
-
-
-def _product(product, weight, bias, inputs):
-    return product(inputs.to(weight.dtype), weight, bias, "none", [], "")
 
 
 def fingerprint(path: str, adapter: str | Path | None = None, quantization: str = "none") -> str:
     """What tells this model from every other: its files' content or, for a hub id, the commit; how it is quantised; and
     an adapter's weights and scale, without the record of its training."""
     if os.path.isdir(path):
-        base = models.folder_hash(path)
-    else:
-        from transformers.utils import cached_file
+        return _told_apart(models.folder_hash(path), adapter, quantization)
+    from transformers.utils import cached_file
 
-        hub, _, revision = path.partition("@")
-        config = cached_file(hub, "config.json", revision=revision or "main")
-        assert config is not None  # a missing file raises
-        base = f"{hub}@{Path(config).parent.name}"
-    return _told_apart(base, adapter, quantization)
+    hub, _, revision = path.partition("@")
+    config = cached_file(hub, "config.json", revision=revision or "main")
+    assert config is not None  # a missing file raises
+    return _told_apart(f"{hub}@{Path(config).parent.name}", adapter, quantization)
 
 
 def _told_apart(base: str, adapter: str | Path | None, quantization: str) -> str:
@@ -465,27 +371,28 @@ def choose_dtype(quantization: str = "none") -> str:
     return "bfloat16" if quantization == "nf4" or has_bfloat16() else "float32"
 
 
-# ---------------------------------------------------------------- prompts and batches
+# ---------------------------------------------------------------- prompts
 
 
-def check_arguments(prompts: Sequence[str], max_new_tokens: int, stop: Sequence[str], temperature: float) -> None:
+def check_arguments(
+    prompts: Sequence[str], max_new_tokens: int, stop: Sequence[str], temperature: float, grammars: Sequence[str] = ()
+) -> None:
     """Raises TypeError and ValueError as `generate` does for arguments that no model takes."""
     if isinstance(prompts, str) or not all(isinstance(prompt, str) for prompt in prompts):
         raise TypeError("prompts must be a list of texts")
     if max_new_tokens < 1 or temperature < 0 or isinstance(stop, str) or not all(stop):
         raise ValueError("max_new_tokens must be 1 or more, temperature 0 or more, stop a list of non-empty texts")
-    check_encodable(prompts, "a prompt")
-    check_encodable(stop, "a stop text")
+    check_encodable([*prompts, *stop, *grammars])
 
 
-def check_encodable(texts: Sequence[str], what: str) -> None:
-    """Raises ValueError for a text that has no UTF-8; `what` names it."""
+def check_encodable(texts: Sequence[str]) -> None:
+    """Raises ValueError for a text that has no UTF-8."""
     for text in texts:
         if LONE_SURROGATE.search(text):
-            raise ValueError(f"{what} holds a lone surrogate, half a character; it begins {text[:60]!r}")
+            raise ValueError(f"a text holds a lone surrogate, half a character; it begins {text[:60]!r}")
 
 
-def tokenize(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:
+def token_ids(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:
     """Token ids of each prompt, as bare text or as a user's message in the chat template.
 
     Raises:
@@ -499,43 +406,26 @@ def tokenize(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:
 
 
 def conversation_tokens(tokenizer, turns: Sequence[Mapping[str, str]]) -> list[int]:
-    """Token ids of a `conversation`. Only the template has special tokens: the name of one in what a turn says is text,
-    and is tokenised apart, or data could end a turn and begin another."""
-    special = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
-    if not any(name in turn["content"] for turn in turns for name in special):
-        return tokenizer(conversation(tokenizer, turns), add_special_tokens=False)["input_ids"]
-    marks = [f"\ue000{number}\ue001" for number in range(len(turns))]
-    rest = conversation(tokenizer, [{**turn, "content": mark} for turn, mark in zip(turns, marks, strict=True)])
-    ids: list[int] = []
-    for turn, mark in zip(turns, marks, strict=True):
-        before, _, rest = rest.partition(mark)
-        ids += tokenizer(before, add_special_tokens=False)["input_ids"]
-        ids += tokenizer(turn["content"], add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    return ids + tokenizer(rest, add_special_tokens=False)["input_ids"]
-
-
-def conversation(tokenizer, turns: Sequence[Mapping[str, str]]) -> str:
-    """Turns of a conversation in the chat template, up to where the model's answer begins.
-
-    Args:
-        turns: role (system, user, assistant) and content of each.
+    """Token ids of a conversation (role and content of each turn) in the chat template, up to where the model's answer
+    begins. Only the template has special tokens: the name of one in what a turn says is text, and is tokenised apart,
+    or data could end a turn and begin another.
 
     Raises:
         ModelError: the model has no chat template.
     """
     if not tokenizer.chat_template:
         raise ModelError("the model has no chat template: ask it with chat=False")
-    return tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=True)
 
+    def rendered(turns: Sequence[Mapping[str, str]]) -> str:
+        return tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=True)
 
-def check_lengths(prompts: Sequence[str], tokens: Sequence[Sequence[int]], new_tokens: int, config) -> None:
-    """Raises ValueError for a prompt without tokens, or one that does not fit into the window with its answer."""
-    window = getattr(config, "max_position_embeddings", None) or float("inf")
-    for prompt, ids in zip(prompts, tokens, strict=True):
-        if not ids:
-            raise ValueError("a prompt is empty")
-        if len(ids) + new_tokens > window:
-            raise ValueError(
-                f"a prompt of {len(ids)} tokens and an answer of {new_tokens} do not fit into the model's window of "
-                f"{window} tokens; the prompt begins {prompt[:60]!r}"
-            )
+    special = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
+    if not any(name in turn["content"] for turn in turns for name in special):
+        return tokenizer(rendered(turns), add_special_tokens=False)["input_ids"]
+    marks = [f"\ue000{number}\ue001" for number in range(len(turns))]
+    rest, ids = rendered([{**turn, "content": mark} for turn, mark in zip(turns, marks, strict=True)]), []
+    for turn, mark in zip(turns, marks, strict=True):
+        before, _, rest = rest.partition(mark)
+        ids += tokenizer(before, add_special_tokens=False)["input_ids"]
+        ids += tokenizer(turn["content"], add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    return ids + tokenizer(rest, add_special_tokens=False)["input_ids"]

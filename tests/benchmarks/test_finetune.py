@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 import torch
 
-from lib.generation.finetune import Training, add_adapter, collate, train_step
+from lib.generation.finetune import Training, add_adapter, train_step
 from lib.generation.local import import_torch, load_model
 
 SQUARE, THREADS = 2048, 2
@@ -32,11 +32,9 @@ def test_training(benchmark, rate, language_model, prompt, target):
     masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
     optimizer = torch.optim.AdamW(masters.values(), lr=TRAINING.learning_rate, weight_decay=0.0)
     ids = torch.randint(1000, 40_000, (TRAINING.batch_size, prompt + target)).tolist()
-    batch = collate([(row[:prompt], row[prompt:]) for row in ids], model.device)
+    batch = [(row[:prompt], row[prompt:]) for row in ids]
     benchmark.group = f"LoRA training, pairs of {prompt + target} tokens"
     model.train()
-    loss = benchmark.pedantic(
-        train_step, args=(model, weights, masters, optimizer, [(*batch, 1.0)]), rounds=3, warmup_rounds=1
-    )
+    loss = benchmark.pedantic(train_step, args=(model, weights, masters, optimizer, [batch]), rounds=3, warmup_rounds=1)
     rate("training steps", TRAINING.batch_size * (prompt + target), "tokens")
     assert loss > 0

@@ -1,40 +1,44 @@
 """An OpenAI-compatible endpoint on loopback that counts what it is paid for, and misbehaves where it is told to."""
 
 import json
-import socket
-import struct
 import sys
 import threading
-import time
 from collections import Counter
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-STATUSES = {"400": 400, "401": 401, "403": 403, "404": 404, "408": 408, "429": 429, "500": 500, "503": 503}
-BODIES = {  # sent with status 200 and a JSON content type
+BODIES = {  # sent with status 200
     "invalid JSON": b'{"choices": [{"tex',
-    "bad UTF-8": b'{"choices": "\xff"}',
-    "deep JSON": b"[" * 100_000,
-    "null": b"null",
-    "list": b"[]",
     "no choices": b'{"id": "1", "error": {"message": "overloaded"}}',
-    "empty choices": b'{"choices": []}',
-    "null text": b'{"choices": [{"text": null, "message": {"content": null}, "finish_reason": "stop"}]}',
+    "web page": b"<html>please log in</html>",
+    "no text": b'{"choices": [{"text": null, "message": {"content": null}, "finish_reason": "length"}]}',
+    "trickle": b'{"choices": [{"text": "late", "finish_reason": "stop"}]}',
 }
-ENDS = ("length", "content_filter")  # of an answer without text
-TRICKLES = ("slow head", "slow body")  # a byte at a time, never long without one
-TRANSIENT = ("delay", "429", "429 now", "408", "500", "503", "cut", "cut body", "reset", "web page", *BODIES)
 
 
-class Loopback:
-    """An HTTP server in threads of this process; errors but those of a lost connection are raised when it ends.
+class Endpoint:
+    """Answers every prompt with `answer(prompt)`, in threads of this process; tokens are words. Errors but those of a
+    lost connection are raised when it ends.
 
-    A subclass names its `handler`, whose `owner` is the server.
+    Attributes:
+        faults: for a prompt, the faults its next requests meet, one each; a last "..." repeats the one before it. A
+            fault is a status, a name of `BODIES` ("trickle": a byte at a time), "cut", "delay", or ("redirect",
+            address).
+        delay: seconds an answer takes.
+        held: answers after which requests get none until `close`; None holds none.
+        on_request: called with the number of each request, counted from 1, before it is answered.
+        requests: path, JSON body and prompt of each.
+        paid: whole answers sent, by prompt.
+        said: text of an error's message.
     """
 
+    def __init__(self, answer=lambda prompt: prompt[::-1], faults=None):
+        self.answer, self.faults, self.delay = answer, dict(faults or {}), 0.0
+        self.held, self.on_request, self.said = None, lambda number: None, "told to fail"
+        self.requests, self.paid = [], Counter()
+        self.lock, self.closed = threading.Lock(), threading.Event()
+
     def __enter__(self):
-        handler = type("Handler", (self.handler,), {"owner": self})
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"owner": self}))
         self.errors = []
         self.server.handle_error = lambda *_: self.errors.append(sys.exception())
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
@@ -42,6 +46,7 @@ class Loopback:
         return self
 
     def __exit__(self, *_):
+        self.closed.set()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
@@ -52,39 +57,6 @@ class Loopback:
     @property
     def url(self):
         return f"http://127.0.0.1:{self.server.server_port}/v1"
-
-
-class Endpoint(Loopback):
-    """Answers every prompt with `answer(prompt)`; tokens are words.
-
-    Attributes:
-        faults: for a prompt, the faults its next requests meet, one each; a last "..." repeats the one before it.
-            A fault is a name of `TRANSIENT`, `TRICKLES`, `STATUSES` or `ENDS`, ("429", text of a Retry-After header),
-            ("redirect", address), or the body of an answer.
-        delay: seconds an answer takes.
-        held: answers after which requests get none until `close`; None holds none.
-        on_request: called with the number of each request, counted from 1, before it is answered.
-        requests: path, query included, headers, JSON body, prompt and time of arrival of each.
-        paid: whole answers sent, by prompt.
-        peak: most requests under way at a time.
-        said: text of an error's message.
-        headers: sent with each answer.
-    """
-
-    def __init__(self, answer=lambda prompt: prompt[::-1], faults=None, delay=0.0, usage=True):
-        self.answer, self.faults, self.delay, self.usage = answer, dict(faults or {}), delay, usage
-        self.held, self.on_request, self.said = None, lambda number: None, "told to fail"
-        self.headers = {}
-        self.requests, self.paid, self.peak, self.under_way = [], Counter(), 0, 0
-        self.lock, self.closed = threading.Lock(), threading.Event()
-
-    @property
-    def handler(self):
-        return _Handler
-
-    def __exit__(self, *_):
-        self.closed.set()
-        super().__exit__()
 
     def asked(self, prompt):
         """The requests for a prompt."""
@@ -111,18 +83,11 @@ class _Handler(BaseHTTPRequestHandler):
             return self.cut()
         body = json.loads(content)
         prompt = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
-        request = {"path": self.path, "headers": self.headers, "body": body, "prompt": prompt}
         with endpoint.lock:
-            endpoint.requests.append(request | {"time": time.time()})
-            endpoint.under_way += 1
-            endpoint.peak = max(endpoint.peak, endpoint.under_way)
+            endpoint.requests.append({"path": self.path, "body": body, "prompt": prompt})
             number, fault = len(endpoint.requests), endpoint.next_fault(prompt)
-        try:
-            endpoint.on_request(number)
-            self.fail(fault) if fault else self.succeed(body, prompt)
-        finally:
-            with endpoint.lock:
-                endpoint.under_way -= 1
+        endpoint.on_request(number)
+        self.fail(fault) if fault else self.succeed(body, prompt)
 
     def succeed(self, body, prompt):
         endpoint = self.owner
@@ -137,65 +102,38 @@ class _Handler(BaseHTTPRequestHandler):
         text, whole = " ".join(words[: body["max_tokens"]]), len(words) <= body["max_tokens"]
         choice = {"index": 0, "finish_reason": "stop" if whole else "length"}
         choice |= {"message": {"role": "assistant", "content": text}} if "messages" in body else {"text": text}
-        content = {"id": "1", "object": "completion", "created": 0, "model": body["model"], "choices": [choice]}
-        if endpoint.usage:
-            tokens = len(prompt.split()), len(text.split())
-            content["usage"] = dict(
-                zip(("prompt_tokens", "completion_tokens", "total_tokens"), (*tokens, sum(tokens)), strict=True)
-            )
-        self.reply(200, json.dumps(content).encode(), endpoint.headers)
+        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(text.split())}
+        self.reply(200, json.dumps({"model": body["model"], "choices": [choice], "usage": usage}).encode())
 
     def fail(self, fault):
-        name, header = fault if isinstance(fault, tuple) else (fault, None)
-        if isinstance(name, bytes):
-            self.reply(200, name)
-        elif name in TRICKLES:
-            self.trickle(name)
-        elif name == "redirect":
-            self.reply(307, b"", {"Location": header})
-        elif name in BODIES:
-            self.reply(200, BODIES[name])
-        elif name in ENDS:
-            self.reply(200, BODIES["null text"].replace(b"stop", name.encode()))
-        elif name == "web page":
-            self.reply(200, b"<html>please log in</html>", kind="text/html")
-        elif name == "429 now":
-            self.reply(429, b"slow down", {"Retry-After": formatdate(usegmt=True)}, kind="text/plain")
-        elif name in STATUSES:
-            message = json.dumps({"error": {"message": self.owner.said, "code": name}}).encode()
-            self.reply(STATUSES[name], message, {"Retry-After": header} if header else {})
-        elif name == "delay":
-            self.owner.closed.wait(20)
-            self.cut()
-        elif name == "cut":
-            self.cut()
-        elif name == "cut body":
-            self.reply(200, b'{"choices": [', {"Content-Length": "500"})
-            self.cut()
-        elif name == "reset":  # closed with a reset rather than an end
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.cut()
+        if fault == "trickle":
+            self.trickle(BODIES[fault])
+        elif fault in BODIES:
+            self.reply(200, BODIES[fault])
+        elif isinstance(fault, tuple):
+            self.reply(307, b"", {"Location": fault[1]})
+        elif isinstance(fault, int):
+            message = json.dumps({"error": {"message": self.owner.said, "code": fault}}).encode()
+            self.reply(fault, message, {"Retry-After-Ms": "1"})
         else:
-            raise ValueError(f"no such fault: {name}")
+            self.owner.closed.wait(20 if fault == "delay" else 0)
+            self.cut()
 
-    def trickle(self, name):
-        body = b'{"choices": [{"text": "late", "finish_reason": "stop"}]}'
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    def trickle(self, body):
         self.cut()
-        whole = head + body
-        at_once = 0 if name == "slow head" else len(head)
-        self.wfile.write(whole[:at_once])
-        for i in range(at_once, len(whole)):
-            self.wfile.write(whole[i : i + 1])
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body))
+        for i in range(len(body)):
+            self.wfile.write(body[i : i + 1])
             self.wfile.flush()
             self.owner.closed.wait(0.04)
 
     def cut(self):
         self.close_connection = True
 
-    def reply(self, status, body, headers=None, kind="application/json"):
+    def reply(self, status, body, headers=None):
         self.send_response(status)
-        for name, value in ({"Content-Type": kind, "Content-Length": str(len(body))} | (headers or {})).items():
+        fixed = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        for name, value in (fixed | (headers or {})).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

@@ -94,12 +94,8 @@ def test_a_saved_adapter_is_the_model_that_was_trained(tiny, tmp_path, monkeypat
 
 
 def losses_of(record):
+    """The curve but for how long the steps took."""
     return [line[1] for line in record["curve"]]
-
-
-def assert_same_curve(curve, expected):
-    """Equal but for how long the steps took."""
-    assert losses_of(curve) == losses_of(expected)
 
 
 def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
@@ -124,27 +120,19 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tiny, trained, killed, steps)
     folder, curve = trained
     assert [path.stem for path in checkpoints(killed)] == ["00000006", "00000009"]
     assert not killed.exists()
-    assert_same_curve(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), curve)
+    assert losses_of(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE)) == losses_of(curve)
     assert len(steps) == 7
     name = "adapter_model.safetensors"
     assert (folder / name).read_bytes() == (killed / name).read_bytes()
     assert checkpoints(killed) == []
 
 
-def damage_one_byte(path):
-    data = bytearray(path.read_bytes())
-    data[-9] ^= 1
-    path.write_bytes(data)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [damage_one_byte, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(path.read_bytes()[:-200])],
-    ids=["bit", "empty", "truncated"],
-)
-def test_a_corrupt_checkpoint_falls_back_to_the_previous_one(tiny, trained, killed, steps, damage):
-    damage(checkpoints(killed)[-1])
-    assert_same_curve(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE), trained[1])
+def test_a_corrupt_checkpoint_falls_back_to_the_previous_one(tiny, trained, killed, steps):
+    last = checkpoints(killed)[-1]
+    content = bytearray(last.read_bytes())
+    content[-9] ^= 1
+    last.write_bytes(content)
+    assert losses_of(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE)) == losses_of(trained[1])
     assert len(steps) == 10
 
 
@@ -199,13 +187,11 @@ def test_learning_rates_rise_and_fall(steps):
 @pytest.mark.parametrize(
     ("prompts", "targets", "message"),
     [
-        ([], [], "at least one"),
         (["a", "b"], ["c"], "2 prompts and 1 targets"),
         (["a", ""], ["c", "d"], "pair 1"),
         (["a"], [""], "pair 0"),
         (["fox " * 250], ["dog"], "window of 256"),
-        (["fox", "\ud83d"], ["dog", "dog"], "a prompt holds a lone surrogate"),
-        (["fox"], ["\udfff"], "a target holds a lone surrogate"),
+        (["fox"], ["\udfff"], "lone surrogate"),
     ],
 )
 def test_bad_pairs_are_refused(tiny, tmp_path, prompts, targets, message):
@@ -247,9 +233,7 @@ def test_a_shipped_adapter_is_taken_for_its_own_pairs_only(tiny, tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_gpu_learns_and_a_killed_run_goes_on(tiny, tmp_path, monkeypatch, compiled):
-    monkeypatch.setattr(module, "COMPILED_TOKENS", 0 if compiled else 10**9)
+def test_a_gpu_learns_and_a_killed_run_goes_on(tiny, tmp_path, monkeypatch):
     whole = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "whole", TRAINING, dtype="bfloat16")
     assert np.mean(losses_of(whole)[-3:]) < 0.6 * np.mean(losses_of(whole)[:3])
     save = Checkpoints.save

@@ -6,8 +6,7 @@ import zipfile
 
 import pytest
 
-from lib.generation.answers import Answer, Answers, Cost
-from lib.generation.remote import MOST_TOKENS, _Fault, read_body
+from lib.generation.remote import read_body
 from lib.generation.wheels import WheelError, extract
 from tests.generation.test_models import FILES, MODEL, build_wheel
 
@@ -71,22 +70,12 @@ def test_answers(chat):
     for _ in range(1500):
         try:
             text, _, tokens = read_body(hostile_body(draw), chat)
-        except _Fault:
+        except ValueError:
             continue
         assert text is None or text.encode() is not None
-        assert tokens is None or all(type(count) is int and 0 <= count <= MOST_TOKENS for count in tokens)
+        assert tokens is None or all(type(count) is int and count >= 0 for count in tokens)
         read += 1
     assert read > 300
-
-
-def test_kept_answers(tmp_path):
-    draw, path, answer = random.Random(0), tmp_path / "answers.jsonl", Answer("yes", False, Cost(1, 2, 0.5), "float32")
-    Answers(own=path).add({"key": answer})
-    whole = path.read_bytes()
-    for i in range(300):
-        path.write_bytes(draw.randbytes(draw.randint(0, 300)) if i % 4 == 0 else damaged(draw, whole))
-        (found,) = Answers(own=path).get(["key"])
-        assert found is None or isinstance(found.text, str)
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

@@ -1,14 +1,13 @@
-"""Attention and LoRA layers: values and gradients of the libraries' own."""
+"""Attention, LoRA and packed layers: values and gradients of the libraries' own."""
 
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
-from lib.generation import attention
-from lib.generation.attention import attention_in_blocks, causal_attention, use_blocks
+from lib.generation import layers as module
 from lib.generation.decoding import empty_columns, read_tokens
-from lib.generation.lora import use_one_operation
+from lib.generation.layers import attention_in_blocks, causal_attention, pack, use_attention, use_one_operation
 
 
 def gradients(output, *inputs):
@@ -34,7 +33,7 @@ def test_attention_equals_pytorchs(heads, groups, tokens):
     ("heads", "groups", "tokens", "before"), [(4, 2, 7, 3), (3, 3, 8, 0), (6, 1, 33, 5), (2, 1, 1, 9)]
 )
 def test_blocks_look_at_what_pytorchs_mask_shows(monkeypatch, heads, groups, tokens, before):
-    monkeypatch.setattr(attention, "BLOCK", 8)
+    monkeypatch.setattr(module, "BLOCK", 8)
     torch.manual_seed(0)
     query = torch.randn(2, heads, tokens, 4, dtype=torch.float64)
     key, value = (torch.randn(2, groups, before + tokens, 4, dtype=torch.float64) for _ in range(2))
@@ -44,7 +43,7 @@ def test_blocks_look_at_what_pytorchs_mask_shows(monkeypatch, heads, groups, tok
 
 
 def test_a_prompt_read_in_blocks_leaves_the_same_columns(tiny, monkeypatch):
-    monkeypatch.setattr(attention, "BLOCK", 8)
+    monkeypatch.setattr(module, "BLOCK", 8)
     ids = torch.randint(0, 200, (45,), generator=torch.Generator().manual_seed(0)).tolist()
 
     def read(model):
@@ -59,9 +58,9 @@ def test_a_prompt_read_in_blocks_leaves_the_same_columns(tiny, monkeypatch):
     expected = read(model)
     calls = []
     monkeypatch.setattr(
-        attention, "attention_in_blocks", lambda *args: calls.append(args[0].shape[2]) or attention_in_blocks(*args)
+        module, "attention_in_blocks", lambda *args: calls.append(args[0].shape[2]) or attention_in_blocks(*args)
     )
-    use_blocks(model)
+    use_attention(model)
     for ours, theirs in zip(read(model), expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     assert calls == model.config.num_hidden_layers * [30] + model.config.num_hidden_layers * [5]
@@ -84,3 +83,16 @@ def test_a_lora_layer_equals_pefts(bias):
     torch.testing.assert_close(ours, theirs)
     for a, b in zip(gradients(ours, x, *weights), expected, strict=True):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="needs a processor that has bfloat16")
+@pytest.mark.parametrize("shape", [(1, 48), (3, 50, 48)])
+def test_packed_layers_give_the_same_products(shape):
+    torch.manual_seed(0)
+    inner = torch.nn.Sequential(torch.nn.Linear(96, 33, bias=False))
+    model = torch.nn.Sequential(torch.nn.Linear(48, 96), torch.nn.GELU(), inner).eval().to(torch.bfloat16)
+    inputs = torch.randn(shape, dtype=torch.bfloat16)
+    with torch.inference_mode():
+        expected = model(inputs)
+        assert len(pack(model)) == 2
+        assert torch.equal(model(inputs), expected)
