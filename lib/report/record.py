@@ -20,9 +20,7 @@ PACKAGES = (
     "jupyterlab", "papermill", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "torch", "transformers",
     "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake", "sphinx",
 )  # fmt: skip
-SPENT = (
-    "model", "calls", "retries", "refused", "tokens_in", "tokens_out", "cost", "cost_lost", "cost_cached", "reasons",
-)  # fmt: skip
+SPENT = ("model", "calls", "tokens_in", "tokens_out", "cost")
 OF_EACH = ("status", "seconds", "cold_seconds", "peak_mib")
 
 

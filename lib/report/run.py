@@ -141,8 +141,7 @@ def print_outcome(record: dict[str, Any]) -> None:
         if status in ("failed", "stopped"):
             print(f"{'':24} see {folder}/{name}.html")
     for name, spent in record["spending"].items():
-        cost = spent["cost"] + spent["cost_lost"]
-        print(f"{name:24} asked {spent['model']}: {spent['calls']:,} requests, cost {cost:,.4g}")
+        print(f"{name:24} asked {spent['model']}: {spent['calls']:,} prompts, cost {spent['cost']:,.4g}")
     if (record["commit"] or "").endswith("+"):
         print("note: files of the project differ from the commit; run.json names it with a +")
     print(f"report: {folder}/index.html")
