@@ -8,12 +8,14 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 from tqdm.auto import tqdm
 
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, rank_pairs
@@ -59,7 +61,7 @@ def encode(
 
     Equal texts are encoded once, in an order of their own, so that a text's embedding does not depend on where it
     stood. On a CPU, batches are computed side by side, each by one thread: which texts share a batch, and so the last
-    bits, do not depend on the number of cores. A single text is computed by this thread, without a pool to start.
+    bits, do not depend on the number of cores.
 
     Always in float32: in bfloat16, which some processors have, one prompt in six shows its five few-shots otherwise.
 
@@ -70,28 +72,14 @@ def encode(
     if not len(texts):
         return np.empty((0, 0), dtype=np.float32)
     unique = sorted(set(texts))
+    key = _key(encoder, unique, batch_size) if keep else ""
+    vectors = _kept(keep, key) if keep else None
+    if vectors is None:
+        vectors = _computed(encoder, unique, batch_size, progress)
+        if keep:
+            with atomic_path(keep) as temporary:
+                save_file({"vectors": vectors}, temporary, metadata={"key": key})
     row = {text: i for i, text in enumerate(unique)}
-
-    if len(unique) == 1:
-        with worker_pool(1, 1):
-            alone = _forward(encoder, unique)
-        if alone is not None:
-            return alone.repeat(len(texts), axis=0)
-
-    def embed(batch: np.ndarray) -> np.ndarray:
-        return encoder.encode(
-            [unique[i] for i in batch],
-            batch_size=len(batch),
-            normalize_embeddings=True,
-            convert_to_numpy=True,
-            show_progress_bar=False,
-        ).astype(np.float32)
-
-    def computed() -> np.ndarray:
-        order, found = _by_batches(embed, _token_lengths(encoder, unique), batch_size, progress)
-        return np.concatenate(found)[np.argsort(order)]
-
-    vectors = _kept(keep, _key(encoder, unique, batch_size), computed) if keep else computed()
     return vectors[[row[text] for text in texts]]
 
 
@@ -102,65 +90,30 @@ def _key(encoder, texts: Sequence[str], batch_size: int) -> str:
 
     made_by = [torch.__version__, sentence_transformers.__version__, accelerator(), batch_size]
     made_by += [encoder.max_seq_length, repr(encoder)]  # its modules, such as how tokens are pooled
-    content = hashlib.sha256(json.dumps([*made_by, list(texts)]).encode())
-    for name, weights in sorted(encoder.state_dict().items()):
-        content.update(name.encode())
-        content.update(weights.detach().cpu().contiguous().numpy().tobytes())
-    return content.hexdigest()
+    return weights_hash(encoder, json.dumps([*made_by, list(texts)]))
 
 
-def _kept(path: Path, key: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
-    """Vectors out of a file where they are there under this key, whole; else computed, and kept in the file."""
-    from safetensors import SafetensorError, safe_open
-    from safetensors.numpy import save_file
-
+def _kept(path: Path, key: str) -> np.ndarray | None:
+    """Vectors out of a file where they are there under this key; else None."""
     with contextlib.suppress(OSError, SafetensorError), safe_open(path, framework="numpy") as file:
-        about = file.metadata() or {}
-        if about.get("key") == key:
-            vectors = file.get_tensor("vectors")
-            if hashlib.sha256(vectors.tobytes()).hexdigest() == about.get("sha256"):
-                return vectors
-    vectors = compute()
-    about = {"key": key, "sha256": hashlib.sha256(vectors.tobytes()).hexdigest()}
-    with atomic_path(path) as temporary:
-        save_file({"vectors": vectors}, temporary, metadata=about)
-    return vectors
+        if (file.metadata() or {}).get("key") == key:
+            return file.get_tensor("vectors")
+    return None
 
 
-def _forward(encoder, texts: list[str]) -> np.ndarray | None:
-    """What `encode` of a `SentenceTransformer` gives, bit for bit, without its bookkeeping, which takes a fifth of the
-    time of a single short text; None for an encoder that adds a prompt or cuts dimensions, or is of another kind."""
+def _computed(encoder, texts: list[str], batch_size: int, progress: bool) -> np.ndarray:
+    """Embeddings of distinct texts, at least one, in batches of nearly equal length."""
     import torch
 
-    if not hasattr(encoder, "preprocess") or encoder.default_prompt_name or encoder.truncate_dim:
-        return None
-    with torch.inference_mode():
-        features = {
-            name: value.to(encoder.device) if isinstance(value, torch.Tensor) else value
-            for name, value in encoder.preprocess(texts).items()
-        }
-        vectors = encoder(features)["sentence_embedding"]
-        return torch.nn.functional.normalize(vectors, dim=1).cpu().numpy().astype(np.float32)
-
-
-def _by_batches(
-    compute: Callable[[np.ndarray], np.ndarray], lengths: Sequence[int], batch_size: int, progress: bool
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    """What is made of texts in batches of nearly equal length that a CPU computes side by side: the positions of all
-    texts, batch after batch, and what was made of each batch.
-
-    Args:
-        compute: from the positions of a batch's texts to what is wanted of them.
-        lengths: of the texts, at least one.
-    """
-    import torch
+    def embed(batch: np.ndarray) -> np.ndarray:
+        how = {"normalize_embeddings": True, "convert_to_numpy": True, "show_progress_bar": False}
+        return encoder.encode([texts[i] for i in batch], batch_size=len(batch), **how).astype(np.float32)
 
     on_gpu = torch.cuda.is_available()
-    batches = _batches(lengths, 8 * batch_size if on_gpu else batch_size)
+    batches = _batches(_token_lengths(encoder, texts), 8 * batch_size if on_gpu else batch_size)
     with worker_pool(1 if on_gpu else cores(), torch.get_num_threads() if on_gpu else 1) as pool:
-        made = pool.map(compute, batches) if len(batches) > 1 else map(compute, batches)
-        found = list(tqdm(made, total=len(batches), disable=not progress, unit="batch"))
-    return np.concatenate(batches), found
+        found = list(tqdm(pool.map(embed, batches), total=len(batches), disable=not progress, unit="batch"))
+    return np.concatenate(found)[np.argsort(np.concatenate(batches))]
 
 
 def _token_lengths(encoder, texts: Sequence[str], chunk: int = 4096) -> list[int]:
@@ -184,6 +137,15 @@ def _batches(lengths: Sequence[int], size: int) -> list[np.ndarray]:
         halved = int(np.searchsorted(-np.asarray(lengths)[order], -max(lengths) / 2))
         return [part for part in (order[:halved], order[halved:]) if len(part)]
     return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def weights_hash(encoder, heading: str = "") -> str:
+    """SHA-256 over a heading, else the encoder's window, and the names and values of its weights."""
+    digest = hashlib.sha256((heading or f"{encoder.max_seq_length}").encode())
+    for name, value in sorted(encoder.state_dict().items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().float().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def reembed(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import fsum
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -34,9 +34,8 @@ def reciprocal_rank_fusion(
     >>> [item for item, _ in reciprocal_rank_fusion([["a", "b"], ["b"]])]
     ['b', 'a']
     """
-    each = _checked(k, weights, len(rankings))
     terms: dict[Document, list[float]] = {}
-    for number, (ranking, weight) in enumerate(zip(rankings, each, strict=True)):
+    for number, (ranking, weight) in enumerate(zip(rankings, _checked(k, weights, len(rankings)), strict=True)):
         if len(set(ranking)) != len(ranking):
             raise ValueError(f"ranking {number} names a document twice")
         for rank, document in enumerate(ranking, start=1):
@@ -59,57 +58,38 @@ def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60, weights: Sequence[flo
     Raises:
         ValueError: k below 0, weights that are not one above 0 a run, or an item twice for a query of one run.
     """
-    each = _checked(k, weights, len(runs))
-    aligned = _align(runs)
-    score = _scores(aligned.rank, k, each)
-    best_first = np.lexsort((aligned.ties, -np.round(score, DECIMALS), aligned.query))
-    query = aligned.query[best_first]
-    return pd.DataFrame(
-        {
-            "query": aligned.queries[query],
-            "item": aligned.items[aligned.item[best_first]],
-            "rank": np.arange(len(query)) - np.searchsorted(query, query) + 1,
-            "score": score[best_first],
-        }
-    )
+    pairs, query, ranks = _align(runs)
+    score = _scores(ranks, k, weights)
+    best_first = np.lexsort((-np.round(score, DECIMALS), query))  # stable: pairs stand in the order that breaks ties
+    fused = pairs.iloc[best_first].reset_index(drop=True)
+    place = np.arange(len(query)) - np.searchsorted(query, query)
+    return fused.assign(rank=place + 1, score=score[best_first])
 
 
-class _Aligned(NamedTuple):
-    """The ranks that several rankings give each (query, item) pair: all that does not depend on RRF's constant.
-
-    Attributes:
-        queries, items: the ids.
-        query, item: of each pair, positions in them; pairs are sorted by query.
-        ties: of each pair, what breaks ties between items.
-        rank: (pairs, rankings), infinite where a ranking leaves the pair out.
-    """
-
-    queries: pd.Index
-    items: pd.Index
-    query: np.ndarray
-    item: np.ndarray
-    ties: np.ndarray
-    rank: np.ndarray
-
-
-def _align(runs: Sequence[pd.DataFrame]) -> _Aligned:
+def _align(runs: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """All that does not depend on RRF's constant: the pairs (query, item) that any run holds, by query, then in the
+    order that breaks ties; the number of each pair's query; and their ranks, (pairs, runs), infinite where a run leaves
+    the pair out."""
     for number, run in enumerate(runs):
         if run.duplicated(["query", "item"]).any():
             raise ValueError(f"run {number} names an item twice for a query")
     entries = pd.concat([run[["query", "item", "rank"]] for run in runs], ignore_index=True)
     query, queries = pd.factorize(entries["query"])
-    item, items = pd.factorize(entries["item"])
-    pair, position = np.unique(query.astype(np.int64) * len(items) + item, return_inverse=True)
-    rank = np.full((len(pair), len(runs)), np.inf)
-    rank[position, np.repeat(np.arange(len(runs)), [len(run) for run in runs])] = entries["rank"]
-    query, item = pair // max(len(items), 1), pair % max(len(items), 1)
-    return _Aligned(queries, items, query, item, tie_breakers(pd.Series(items))[item], rank)
+    items = entries["item"].drop_duplicates()
+    items = pd.Index(items.iloc[np.argsort(tie_breakers(items), kind="stable")])
+    pair, place = np.unique(
+        query.astype(np.int64) * len(items) + items.get_indexer(entries["item"]), return_inverse=True
+    )
+    ranks = np.full((len(pair), len(runs)), np.inf)
+    ranks[place, np.repeat(np.arange(len(runs)), [len(run) for run in runs])] = entries["rank"]
+    query, item = np.divmod(pair, max(len(items), 1))
+    return pd.DataFrame({"query": queries[query], "item": items[item]}), query, ranks
 
 
-def _scores(rank: np.ndarray, k: float, weights: np.ndarray) -> np.ndarray:
+def _scores(ranks: np.ndarray, k: float, weights: Sequence[float]) -> np.ndarray:
     # Terms of a pair are added from the largest to the smallest: no order of the rankings can change a sum's last bit,
     # and with it a tie.
-    return -np.sort(-weights / (k + rank), axis=1).sum(axis=1)
+    return -np.sort(-_checked(k, weights, ranks.shape[1]) / (k + ranks), axis=1).sum(axis=1)
 
 
 class Fusion(NamedTuple):
@@ -119,24 +99,20 @@ class Fusion(NamedTuple):
     k: float
     weights: tuple[float, ...] = ()
 
-    @classmethod
-    def best(cls, trials: pd.DataFrame) -> Fusion:
-        """The first row of what `try_fusions` returned."""
-        return trials["fusion"].iloc[0]
-
     def of(self, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         """These of the runs, fused (see `fuse_runs`)."""
         return fuse_runs([runs[name] for name in self.rankings], self.k, self.weights)
 
 
-def try_fusions(
+def choose_fusion(
     runs: Mapping[str, pd.DataFrame],
     fusions: Iterable[Fusion],
     qrels: pd.DataFrame,
     queries: Sequence,
     cutoffs: Sequence[int],
-) -> pd.DataFrame:
-    """Recall of several fusions.
+) -> Fusion:
+    """The fusion of highest recall: the mean over queries and cutoffs; of equals the one with fewer rankings, without
+    weights, then with the smaller k.
 
     Args:
         runs: rankings by name (see `fuse_runs`).
@@ -144,35 +120,27 @@ def try_fusions(
         qrels: columns query, item.
         queries: ids averaged over.
         cutoffs: values of K.
-
-    Returns:
-        columns fusion, recall@K in percent for each K, and mean, the mean of the recalls; best first, and of equals the
-        one with fewer rankings, without weights, then with the smaller k.
     """
     names, depth = list(runs), max(cutoffs)
-    aligned = _align([run[run["query"].isin(queries)] for run in runs.values()])
+    pairs, number, ranks = _align([run[run["query"].isin(queries)] for run in runs.values()])
     # One row a query, its items in the order that breaks ties; the rest of a row is empty.
-    order = np.lexsort((aligned.ties, aligned.query))
-    row = pd.Index(queries).get_indexer(aligned.queries)[aligned.query[order]]
-    place = np.arange(len(order)) - np.searchsorted(aligned.query[order], aligned.query[order])
+    row = pd.Index(queries).get_indexer(pairs["query"])
+    place = np.arange(len(number)) - np.searchsorted(number, number)
     shape = len(queries), max(depth, place.max(initial=-1) + 1)
-    pairs = pd.DataFrame({"query": aligned.queries[aligned.query[order]], "item": aligned.items[aligned.item[order]]})
-    relevant = np.zeros(shape, dtype=bool)
+    relevant, score = np.zeros(shape, dtype=bool), np.zeros(shape)
     relevant[row, place] = relevant_pairs_mask(pairs, qrels)
     n_relevant = qrels.drop_duplicates(["query", "item"])["query"].value_counts().reindex(queries, fill_value=0)
-    rank, score = aligned.rank[order], np.zeros(shape)
-    rows: list[dict[str, Any]] = []
-    for fusion in fusions:
-        weights = _checked(fusion.k, fusion.weights, len(fusion.rankings))
+
+    def key(fusion: Fusion) -> tuple:
         columns = [names.index(name) for name in fusion.rankings]
-        score[row, place] = np.round(_scores(rank[:, columns], fusion.k, weights), DECIMALS)
+        score[row, place] = np.round(_scores(ranks[:, columns], fusion.k, fusion.weights), DECIMALS)
         top = np.argsort(-score, axis=1, kind="stable")[:, :depth]
         # A score of 0: an item that none of these rankings holds.
         hits = np.take_along_axis(relevant, top, axis=1) & (np.take_along_axis(score, top, axis=1) > 0)
-        recalls = {f"recall@{at}": 100 * recall_from_hits(hits, n_relevant.to_numpy(), at).mean() for at in cutoffs}
-        rows.append({"fusion": fusion} | recalls | {"mean": round(float(np.mean([*recalls.values()])), 9)})
-    rows.sort(key=lambda each: (-each["mean"], len(each["fusion"].rankings), each["fusion"].weights, each["fusion"].k))
-    return pd.DataFrame(rows)
+        recalls = [100 * recall_from_hits(hits, n_relevant.to_numpy(), at).mean() for at in cutoffs]
+        return -round(float(np.mean(recalls)), 9), len(fusion.rankings), fusion.weights, fusion.k
+
+    return min(fusions, key=key)
 
 
 def rank_per_store(run: pd.DataFrame, stores: pd.Series) -> pd.DataFrame:

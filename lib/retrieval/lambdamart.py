@@ -19,7 +19,7 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.stores import seeded_order, tie_breakers
+from lib.retrieval.stores import folds_of, seeded_order, tie_breakers
 from lib.workbook.machine import processor
 
 HELD_OUT_EVERY = 7  # one training collection in seven is for early stopping
@@ -34,16 +34,6 @@ TREES = {
     "lambda_l2": 5.0,
     "cat_smooth": 50.0,
 }
-# Lines of LightGBM's text that predictions do not depend on; the first has the sizes of trees with all of the others.
-EXPLAINING = (
-    "tree_sizes=",
-    "split_gain=",
-    "internal_value=",
-    "internal_weight=",
-    "internal_count=",
-    "leaf_weight=",
-    "leaf_count=",
-)
 
 
 @dataclass(frozen=True)
@@ -58,40 +48,23 @@ class LambdaMART:
         """The features it was trained on."""
         return self.booster.feature_name()
 
-    def predict(self, features: pd.DataFrame) -> np.ndarray:
+    def predict(self, features: pd.DataFrame | np.ndarray) -> np.ndarray:
         """One score a row; only differences within a query mean anything.
 
-        Raises:
-            ValueError: a feature the model was trained on is missing.
-        """
-        return self.predict_values(self.values(features))
-
-    def predict_values(self, values: np.ndarray) -> np.ndarray:
-        """`predict` for rows of an array from `values`; of a few rows, making that array takes most of the time."""
-        return cast(np.ndarray, self.booster.predict(values, num_threads=self.threads))
-
-    def values(self, features: pd.DataFrame) -> np.ndarray:
-        """What `predict_values` takes: (rows, `columns`), floats.
+        Args:
+            features: those it was trained on, among others; an array has the `columns` alone, in their order.
 
         Raises:
-            ValueError: a feature the model was trained on is missing.
+            KeyError: a feature the model was trained on is missing.
         """
-        if features.columns.tolist() == self.columns:  # selecting them would take longer than predicting a few rows
-            return features.to_numpy(dtype=float)
-        if missing := [name for name in self.columns if name not in features]:
-            raise ValueError(f"the ranker needs features that are not there: {', '.join(missing)}")
-        return features[self.columns].to_numpy(dtype=float)
+        if isinstance(features, pd.DataFrame):
+            features = features[self.columns].to_numpy(dtype=float)
+        return cast(np.ndarray, self.booster.predict(features, num_threads=self.threads))
 
     @property
     def text(self) -> str:
         """The model as LightGBM text."""
         return self.booster.model_to_string()
-
-    @property
-    def text_to_rank(self) -> str:
-        """`text` without what only SHAP values and other explanations read, a third of its size when compressed: enough
-        to predict the same scores."""
-        return "\n".join(line for line in self.text.split("\n") if not line.startswith(EXPLAINING))
 
     @classmethod
     def from_text(cls, text: str, threads: int = 1) -> LambdaMART:
@@ -129,7 +102,7 @@ def train(
     relevant, collections = np.asarray(relevant, dtype=bool), np.asarray(collections, dtype=object)
     if not len(pairs) == len(features) == len(relevant) == len(collections):
         raise ValueError("pairs, features, relevant and collections need the same length")
-    held_out = _among(collections, seeded_order(collections, seed)[::HELD_OUT_EVERY])
+    held_out = pd.Index(collections).isin(seeded_order(collections, seed)[::HELD_OUT_EVERY])
     if held_out.all():
         raise ValueError("training needs at least two collections: one of them to stop early on")
     parameters = TREES | {
@@ -194,30 +167,15 @@ def out_of_fold(
     Raises:
         ValueError: as `train`, or fewer collections than folds.
     """
-    relevant, collections = np.asarray(relevant, dtype=bool), np.asarray(collections, dtype=object)
-    names = seeded_order(collections, seed + 1)
-    if not 2 <= folds <= len(names):
-        raise ValueError(f"{folds} folds of {len(names)} collections")
-    scores = np.empty(len(pairs))
-    for fold in range(folds):
-        inside = _among(collections, names[fold::folds])
-        model = train(
-            pairs[~inside],
-            features[~inside],
-            relevant[~inside],
-            collections[~inside],
-            categorical,
-            cutoff,
-            seed,
-            threads,
-        )
-        scores[inside] = model.predict(features[inside])
+    if not 2 <= folds <= len(set(collections)):
+        raise ValueError(f"{folds} folds of {len(set(collections))} collections")
+    collections, fold = np.asarray(collections, dtype=object), folds_of(pd.Series(collections), folds, seed + 1)
+    scores, how = np.empty(len(pairs)), (categorical, cutoff, seed, threads)
+    for number in range(folds):
+        seen = fold != number
+        model = train(pairs[seen], features[seen], np.asarray(relevant)[seen], collections[seen], *how)
+        scores[~seen] = model.predict(features[~seen])
     return scores
-
-
-def _among(collections: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """`np.isin` of texts, by hashing: NumPy compares an array of objects with each name in turn."""
-    return pd.Index(collections).isin(names)
 
 
 # ---------------------------------------------------------------- kept rankers
@@ -251,7 +209,7 @@ class Taken(NamedTuple):
     def record(self) -> dict[str, Any]:
         """As it is shipped; there must be a ranker."""
         assert self.ranker is not None
-        return {"learned_from": self.learned_from, "device": self.device, "model": self.ranker.text_to_rank}
+        return {"learned_from": self.learned_from, "device": self.device, "model": self.ranker.text}
 
 
 def hash_of(settings: Sequence, frames: Iterable[pd.DataFrame]) -> str:

@@ -135,22 +135,16 @@ def bm25t_scores(
             collection and store (one index a store, whose scores are then merged as they are).
         b: length normalisation.
     """
-    query_tokens = [tokenize(text) for text in queries["text"]]
-    document_tokens = [tokenize(text) for text in documents["text"]]
+    asked, tokens = ([tokenize(text) for text in frame["text"]] for frame in (queries, documents))
     index_of = documents.groupby(within, sort=False).ngroup().to_numpy()
+    rows_of = pd.Series(index_of).groupby(index_of).indices
+    place = pd.Series(index_of).groupby(index_of).cumcount().to_numpy()  # of each document in its index
+    query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
     scores = np.zeros(len(pairs))
-    grouped = pairs.assign(index=index_of[pairs["item_row"]]).groupby("index", sort=False)
-    rows_of_index = pd.Series(np.arange(len(documents))).groupby(index_of).indices
-    for number, group in grouped:
-        rows = rows_of_index[number]
-        index = BM25T([document_tokens[row] for row in rows], b=b)
-        place = dict(zip(rows.tolist(), range(len(rows)), strict=True))
-        columns = group["item_row"].map(place).to_numpy()
-        for query_row, positions in (
-            pd.Series(np.arange(len(group))).groupby(group["query_row"].to_numpy()).indices.items()
-        ):
-            found = index.get_scores(query_tokens[query_row])
-            scores[group.index[positions]] = found[columns[positions]]
+    for number, chosen in pd.Series(index_of[item_row]).groupby(index_of[item_row]).indices.items():
+        index = BM25T([tokens[row] for row in rows_of[number]], b=b)
+        for query, some in pd.Series(chosen).groupby(query_row[chosen]):
+            scores[some] = index.get_scores(asked[query])[place[item_row[some]]]
     return scores
 
 

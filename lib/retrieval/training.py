@@ -28,15 +28,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.dense import load_encoder
+from lib.retrieval.dense import load_encoder, weights_hash
 from lib.retrieval.stores import cosine_of_pairs, rank_pairs, relevant_pairs_mask, seeded_order
-from lib.workbook.artifacts import ROOT, atomic_folder, sha256_of
+from lib.workbook.artifacts import atomic_folder
 from lib.workbook.machine import accelerator, has_bfloat16
-from lib.workbook.parts import NONE, Adapter, adapter_of, finished_record, save_adapter, shipped
+from lib.workbook.parts import Adapter, adapter_of, finished_record, save_adapter
 from lib.workbook.training import Checkpoints, code_hashes, take_steps, update
 
 RECORD = "finetuning.json"
-CURVE = ["step", "loss"]
 RANKED, SCORED = ["query", "positive", "negative"], ["sentence1", "sentence2"]
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 
@@ -93,23 +92,20 @@ def rise_from_zero(step: int, steps: int, highest: float) -> float:
     return highest * (step / warm if step < warm else (steps - step) / max(1, steps - warm))
 
 
-def plan_rows(lengths: np.ndarray, batch_size: int, seed: int) -> np.ndarray:
-    """An order of rows in which each batch holds rows of similar length: shuffled, sorted by length within windows of
-    32 batches, the full batches shuffled again."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(lengths))
-    window = WINDOW * batch_size
+def plan_batches(lengths: np.ndarray, batch_size: int, seed: int) -> list[np.ndarray]:
+    """Batches of row numbers of similar length: shuffled, sorted by length within windows of 32 batches, the full
+    batches shuffled again; what is left over comes last.
+
+    Args:
+        lengths: tokens, (rows, texts).
+    """
+    rng, longest = np.random.default_rng(seed), lengths.max(axis=1)
+    order, window = rng.permutation(len(lengths)), WINDOW * batch_size
     parts = [order[start : start + window] for start in range(0, len(order), window)]
-    order = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in parts]) if parts else order
+    order = np.concatenate([part[np.argsort(longest[part], kind="stable")] for part in parts])
     full = len(order) // batch_size * batch_size
-    batches = rng.permutation(order[:full].reshape(-1, batch_size))
-    return np.concatenate([batches.ravel(), order[full:]])
-
-
-def _batches(lengths: np.ndarray, batch_size: int, seed: int) -> list[np.ndarray]:
-    """Batches of row numbers in the order of `plan_rows`; `lengths` are tokens, (rows, texts)."""
-    order = plan_rows(lengths.max(axis=1), batch_size, seed)
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    rest = [order[full:]] if full < len(order) else []
+    return [*rng.permutation(order[:full].reshape(-1, batch_size)), *rest]
 
 
 def token_ids(encoder, texts) -> list[list[int]]:
@@ -118,6 +114,11 @@ def token_ids(encoder, texts) -> list[list[int]]:
     ids = encoder.tokenizer(unique, truncation=True, max_length=encoder.max_seq_length)["input_ids"]
     known = dict(zip(unique, ids, strict=True))
     return [known[text] for text in texts]
+
+
+def _run_of(content: dict) -> str:
+    """SHA-256 of all that a training's result depends on."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- all weights: queries and documents
@@ -173,23 +174,17 @@ def training_rows(
 
 
 def finetune_encoder(
-    path: str,
-    rows: pd.DataFrame,
-    output: str | Path,
-    settings: Finetuning = Finetuning(),
-    threads: int | None = None,
-    progress: bool = False,
+    path: str, rows: pd.DataFrame, output: str | Path, settings: Finetuning = Finetuning(), progress: bool = False
 ) -> tuple[Any, dict]:
     """Fine-tune all weights of an encoder and write it to the folder `output`, which `load_encoder` reads.
 
-    A finished run with the same encoder, rows and settings is not repeated; a folder that is damaged or of another run
-    is trained anew. bfloat16 is used where the processor computes it (see `lib.workbook.machine.has_bfloat16`).
+    A finished run with the same encoder, rows and settings is not repeated. bfloat16 is used where the processor
+    computes it (see `lib.workbook.machine.has_bfloat16`).
 
     Args:
         path: folder or Hugging Face id of the encoder to start from.
         rows: columns query, positive, negative, see `training_rows`. Further columns are ignored.
         output: folder to write; whole or not at all.
-        threads: CPU threads; None leaves PyTorch's choice.
         progress: show a progress bar.
 
     Returns:
@@ -204,23 +199,25 @@ def finetune_encoder(
     if rows.empty:
         raise ValueError("there is nothing to train on: no query with both a relevant and an irrelevant document")
     rows, output = rows[RANKED], Path(output)
-    encoder = load_encoder(path, threads)
+    encoder = load_encoder(path)
     content = {
-        "encoder": _digest(encoder, f"{encoder} {encoder.max_seq_length}"),
+        "encoder": weights_hash(encoder, f"{encoder} {encoder.max_seq_length}"),
         "rows": hashlib.sha256(rows.to_json(orient="split").encode()).hexdigest(),
         "settings": asdict(settings),
         "bfloat16": has_bfloat16(),
         "code": code_hashes(__file__),
     }
-    run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    record = _finished(output, run)
-    if record is None:
+    run = _run_of(content)
+    try:
+        record = json.loads((output / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        record = {}
+    if record.get("run") != run:
         record = {"run": run, **content, **train_whole(encoder, rows, settings, progress)}
         with atomic_folder(output) as fresh:
             encoder.save_pretrained(str(fresh), create_model_card=False)
-            record["files"] = _files_of(fresh)
             (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
-    return load_encoder(str(output), threads), record
+    return load_encoder(str(output)), record
 
 
 def train_whole(encoder, rows: pd.DataFrame, settings: Finetuning, progress: bool = False) -> dict:
@@ -254,15 +251,16 @@ def train_whole(encoder, rows: pd.DataFrame, settings: Finetuning, progress: boo
         optimizer.zero_grad()
         return loss.detach()
 
-    batches = _batches(lengths, settings.batch_size, settings.seed)
+    batches = plan_batches(lengths, settings.batch_size, settings.seed)
     curve = take_steps(one_step, batches, optimizer, rise_from_zero, progress)
     encoder.eval()
-    return {
-        "curve": [line[:2] for line in curve],
-        "rows": len(rows),
-        "tokens": int(lengths.sum()),
-        "seconds": curve[-1][2],
-    }
+    return _trained(curve, lengths)
+
+
+def _trained(curve: list[list[float]], lengths: np.ndarray) -> dict:
+    """What a record says of a training: curve, rows, tokens, seconds."""
+    seconds, tokens = curve[-1][2], int(lengths.sum())
+    return {"curve": [line[:2] for line in curve], "rows": len(lengths), "tokens": tokens, "seconds": seconds}
 
 
 def softmax_loss(queries, documents, scale: float):
@@ -279,21 +277,6 @@ def softmax_loss(queries, documents, scale: float):
     return -(logits.diagonal() - torch.logsumexp(logits, dim=1)).mean()
 
 
-def _files_of(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file below `folder` but the record."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != RECORD)
-    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths}
-
-
-def _finished(output: Path, run: str) -> dict | None:
-    """The record of a finished run, or None if `output` is missing, damaged or of another run."""
-    try:
-        record = json.loads((output / RECORD).read_text(encoding="utf-8"))
-        return record if record["run"] == run and record["files"] == _files_of(output) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 # ---------------------------------------------------------------- a LoRA adapter: scored pairs
 
 
@@ -304,7 +287,7 @@ def tune_encoder(
     settings: Tuning = Tuning(),
     threads: int | None = None,
     progress: bool = False,
-) -> dict:
+) -> Adapter:
     """Train an adapter and write it to the folder `output`, which `load_encoder(path, adapter=output)` reads.
 
     A run that was killed goes on from its last whole checkpoint (beside `output`, removed at the end) and gives the
@@ -319,9 +302,7 @@ def tune_encoder(
         progress: show a progress bar over steps.
 
     Returns:
-        the record: curve (lists of step, from 1, and mean loss of its batch; `columns` names both), rows, tokens (of
-        all texts trained on, padding excluded), seconds (of training, those before a kill too), device, settings,
-        bfloat16, and hashes: model, pairs, code, run, sha256 (of the weights).
+        the adapter; its record has the settings and the hashes model, pairs, code, run, sha256 (of the weights).
 
     Raises:
         ValueError: there is no row.
@@ -339,48 +320,15 @@ def tune_encoder(
         "bfloat16": has_bfloat16(),
         "code": code_hashes(__file__),
     }
-    run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    run = _run_of(content)
     record = finished_record(output, run)
     if record is None:
         checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
         adapted, masters, result = train_adapter(encoder, rows, settings, checkpoints, progress)
-        record = {"run": run, **content, **result, "columns": CURVE, "device": accelerator()}
+        record = {"run": run, **content, **result, "columns": ["step", "loss"], "device": accelerator()}
         record = save_adapter(adapted, masters, output, record)
         checkpoints.remove()
-    return record
-
-
-def encoder_for(
-    part: str,
-    path: str,
-    rows: pd.DataFrame,
-    output: str | Path,
-    settings: Tuning = Tuning(),
-    threads: int | None = None,
-    progress: bool = False,
-    root: Path = ROOT,
-    pairs: str = "",
-) -> Adapter:
-    """The shipped part where it was trained from this encoder on these rows with these settings, else one trained here.
-
-    Args:
-        part: name of the shipped part, such as tst-100000; empty: none is wanted.
-        path, rows, output, settings, threads, progress: see `tune_encoder`.
-        root: the project's folder.
-        pairs: hash that the shipped part's record must have; empty: that of the rows.
-
-    Returns:
-        the adapter, for `load_encoder(path, threads, adapter.folder)`.
-
-    Raises:
-        As `tune_encoder`.
-    """
-    known = pairs or rows_hash(rows)
-    found = shipped(part, weights_hash(load_encoder(path, threads)), known, root, settings) if part else NONE
-    if found.folder:
-        return adapter_of(found.folder, found.record, from_project=True)
-    record = tune_encoder(path, rows, output, settings, threads, progress)
-    return adapter_of(Path(output), record, found.reason)
+    return adapter_of(output, record)
 
 
 def train_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Checkpoints, progress: bool = False):
@@ -405,11 +353,9 @@ def train_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Ch
         update(optimizer, masters, weights)
         return error.detach()
 
-    batches = _batches(lengths, settings.batch_size, settings.seed)
+    batches = plan_batches(lengths, settings.batch_size, settings.seed)
     kept = masters, weights, checkpoints, settings.checkpoint_every
-    curve = take_steps(one_step, batches, optimizer, rise_and_fall, progress, *kept)
-    result = {"curve": [line[:2] for line in curve], "rows": len(rows), "tokens": int(lengths.sum())}
-    return adapted, masters, {**result, "seconds": curve[-1][2]}
+    return adapted, masters, _trained(take_steps(one_step, batches, optimizer, rise_and_fall, progress, *kept), lengths)
 
 
 def with_adapter(encoder, settings: Tuning):
@@ -466,20 +412,6 @@ def embed_tokens(encoder, texts: Sequence[list[int]]):
     return features["sentence_embedding"]
 
 
-def weights_hash(encoder) -> str:
-    """SHA-256 over the names and values of an encoder's weights and its window."""
-    return _digest(encoder, f"{encoder.max_seq_length}")
-
-
-def _digest(encoder, heading: str) -> str:
-    """SHA-256 over a heading and the names and values of an encoder's weights."""
-    digest = hashlib.sha256(heading.encode())
-    for name, value in sorted(encoder.state_dict().items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.detach().cpu().float().numpy().tobytes())
-    return digest.hexdigest()
-
-
 def rows_hash(rows: pd.DataFrame) -> str:
     """SHA-256 over scored pairs in their order."""
     lines = rows[[*SCORED, "score"]].itertuples(index=False)
@@ -497,9 +429,7 @@ def fit_map(
     document_vectors: np.ndarray,
     seed: int = 0,
     epochs: int = 2,
-    batch_size: int = 8,
     learning_rate: float = 3e-3,
-    scale: float = 20.0,
 ) -> np.ndarray:
     """A linear map that moves queries towards relevant documents, (dimensions, dimensions). It starts as the identity,
     and stays so where there are no pairs.
@@ -513,10 +443,8 @@ def fit_map(
         collections: whose documents are searched, one a pair.
         query_vectors, document_vectors: unit-length.
         seed: of the order of the collections.
-        epochs: times that each query is seen.
-        batch_size: collections whose queries make one step.
+        epochs: times that each query is seen; a step takes the queries of eight collections.
         learning_rate: of Adam at its highest: it rises over the first tenth of the steps and falls to zero.
-        scale: cosines are multiplied by it before the softmax.
     """
     import torch
     from torch.nn.functional import normalize
@@ -529,7 +457,7 @@ def fit_map(
     names, rng, batches = seeded_order(collections, seed), np.random.default_rng(seed), []
     for _ in range(epochs):
         names = [names[place] for place in rng.permutation(len(names))]
-        parts = [names[first : first + batch_size] for first in range(0, len(names), batch_size)]
+        parts = [names[first : first + 8] for first in range(0, len(names), 8)]
         batches += [np.concatenate([rows_of[name] for name in part]) for part in parts]
     optimizer = torch.optim.Adam([{"params": [mapping], "highest": learning_rate}])
 
@@ -542,7 +470,7 @@ def fit_map(
         )
         # Documents of other collections are no candidates: their logits stay far below all others.
         logits = torch.full((len(asked), len(there)), -1e4)
-        logits[query, item] = scale * (left @ right.T)[query, item]
+        logits[query, item] = 20 * (left @ right.T)[query, item]
         wanted = torch.zeros_like(logits)
         wanted[query, item] = torch.as_tensor(relevant[rows], dtype=torch.float32)
         wanted = wanted / wanted.sum(dim=1, keepdim=True).clamp(min=1)
@@ -552,12 +480,10 @@ def fit_map(
         optimizer.step()
         return loss.detach()
 
-    take_steps(
-        one_step,
-        batches,
-        optimizer,
-        lambda step, steps, top: top * min(1, 10 * (step + 1) / steps) * (1 - step / steps),
-    )
+    def rate(step: int, steps: int, highest: float) -> float:
+        return highest * min(1, 10 * (step + 1) / steps) * (1 - step / steps)
+
+    take_steps(one_step, batches, optimizer, rate)
     return mapping.detach().numpy()
 
 

@@ -20,8 +20,8 @@ import pandas as pd
 from lib.generation.finetune import Training, adapter_for, pairs_hash
 from lib.generation.local import fingerprint, load_tokenizer
 from lib.generation.models import locate
-from lib.retrieval.dense import encode, load_encoder
-from lib.retrieval.training import Tuning, encoder_for, weights_hash
+from lib.retrieval.dense import encode, load_encoder, weights_hash
+from lib.retrieval.training import Tuning, tune_encoder
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parts import NONE, Adapter, Recipe, Shipped, adapter_of, ship_made, shipped
 from lib.workflows import few_shots, in_context
@@ -249,7 +249,7 @@ def train(part: Part, world: World, output: Path, root: Path = ROOT, **machine) 
 
 def _learned(part: Part, rows: pd.DataFrame, world: World, output: Path, **machine) -> Adapter:
     if isinstance(part.settings, Tuning):
-        return encoder_for("", locate(world.encoder), rows, output, part.settings, **machine)
+        return tune_encoder(locate(world.encoder), rows, output, part.settings, **machine)
     settings = replace(part.settings, seed=world.seed) if part.kind == "in_context" else part.settings
     texts = rows["prompt"].tolist(), rows["target"].tolist()
     return adapter_for("", world.generator, *texts, output, settings, quantization=world.quantization, **machine)

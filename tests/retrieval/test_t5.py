@@ -76,13 +76,9 @@ def test_pooling_ignores_padding_and_vectors_do_not_depend_on_the_batch(encoder)
     assert (vectors @ vectors.T)[~np.eye(4, dtype=bool)].max() < 0.999  # or every text would look alike
 
 
-def losses_of(record):
-    return pd.Series([loss for _, loss in record["curve"]])
-
-
 def trained_on(gtr, rows, folder):
-    model, record = finetune_encoder(gtr, rows, folder, Finetuning(learning_rate=1e-2, batch_size=4), threads=1)
-    return model, losses_of(record)
+    model, record = finetune_encoder(gtr, rows, folder, Finetuning(learning_rate=1e-2, batch_size=4))
+    return model, pd.Series([loss for _, loss in record["curve"]])
 
 
 def test_it_learns_from_queries_and_documents(gtr, encoder, tmp_path):
@@ -103,7 +99,7 @@ def test_target_similarity_tuning_pulls_requests_with_like_flows_together(gtr, e
         [(a, b, True) for a in flows["pair"] for b in flows["pair"] if a < b], columns=["a", "b", "positive"]
     )
     rows, settings = scored_pairs(pd.concat([mined] * 6), flows), Tuning(learning_rate=1e-2, batch_size=4)
-    losses = losses_of(tune_encoder(gtr, rows, tmp_path / "tst", settings, threads=1))
+    losses = tune_encoder(gtr, rows, tmp_path / "tst", settings, threads=1).curve["loss"]
     model = load_encoder(gtr, threads=1, adapter=tmp_path / "tst")
     assert losses.tail(5).mean() < 0.5 * losses.head(5).mean()
 

@@ -11,8 +11,8 @@ import pytest
 from lib.generation.finetune import Training
 from lib.generation.local import load_tokenizer
 from lib.report import train as command
-from lib.retrieval.dense import load_encoder
-from lib.retrieval.training import Tuning, weights_hash
+from lib.retrieval.dense import load_encoder, weights_hash
+from lib.retrieval.training import Tuning
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters import notebook_parameters, read_profile
 from lib.workbook.parts import FOLDER, RECORD, Adapter, Shipped, shipped
@@ -205,7 +205,10 @@ def trainer(world, tmp_path, monkeypatch):
         calls.append((output.name, len(rows[0]), sorted(own)))
         return Adapter(output, False, "", pd.DataFrame({"loss": [0.4]}), len(rows[0]), 90, 1.0, "a laptop", {})
 
-    for name, value in {"shipped": look_up, "adapter_for": train, "encoder_for": train}.items():
+    def tune(*given, **own):
+        return train("", *given, **own)
+
+    for name, value in {"shipped": look_up, "adapter_for": train, "tune_encoder": tune}.items():
         monkeypatch.setattr(module, name, value)
     settings = {"tst": Tuning(batch_size=2), "nl2dsl": Training(batch_size=2)}
 
