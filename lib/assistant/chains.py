@@ -18,7 +18,7 @@ _ALL = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in 
 # Longest first: 'Google Maps' is not 'Google'. A quoted name counts in any case, a bare one only as it is written.
 _NAMES = "|".join(sorted((r"Phone ?Call" if name == "PhoneCall" else re.escape(name) for name in _ALL), key=len)[::-1])
 _NAMED = re.compile(rf"(?i:(?<!\w)['\"‘“`](?P<quoted>{_NAMES})s?['\"’”`])|\b(?P<bare>{_NAMES})\b")
-# How the zero-shot writer is asked; behind an endpoint, notebook 05 finds in the cache what notebook 03 asked.
+# How the zero-shot writer is asked.
 ONE_PARAGRAPH: dict[str, Any] = {"chat": True, "stop": ["\n"]}
 _PLAIN = {name.lower().replace(" ", ""): name for name in _ALL}
 
@@ -41,33 +41,14 @@ def equal_shares(queries: pd.DataFrame, kind: Sequence[str], n: int, seed: int) 
     return queries.iloc[np.sort(drawn[round_robin[:n]])]
 
 
-def split_personas(queries: pd.DataFrame, n_pairs: int, n_cots: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Training queries cut in two, no persona on both sides: those a writer may learn from, and those it writes for.
-
-    A writer knows the queries it learned from by heart, so it must not write for them; other personas may still ask in
-    the same words, which evaluation personas do not (`split: phrasing`). The sides' sizes are as n_pairs to n_cots, as
-    near as whole personas allow; each has a persona where there are two.
-
-    Args:
-        queries: training queries, column persona.
-    """
-    rng = np.random.default_rng(seed)
-    personas = rng.permutation(np.sort(queries["persona"].unique()))
-    owned = queries["persona"].value_counts().reindex(personas)
-    share = (owned.cumsum() - owned / 2) / owned.sum()
-    learned = (share <= n_pairs / (n_pairs + n_cots)).to_numpy(copy=True)
-    if len(personas):
-        learned[0] = True
-    if len(personas) > 1:
-        learned[-1] = False
-    side = queries["persona"].isin(personas[learned])
-    return queries[side], queries[~side]
-
-
 def taught_and_asked(
     training: pd.DataFrame, unseen_needs: Collection[str], n_pairs: int, n_cots: int, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The training queries whose expert CoT a writer learns from, and those that it writes for: other personas'.
+
+    A writer knows the queries it learned from by heart, so it must not write for them; other personas may still ask in
+    the same words, which evaluation personas do not (`split: phrasing`). Personas are cut in two whose queries are as
+    n_pairs to n_cots, as near as may be; each side has a persona where there are two.
 
     It learns from no query without an expert's CoT (your own world may have none), nor from one of the needs that are
     kept for a test on unseen needs. Both are seeded samples with equal shares of the kinds.
@@ -76,7 +57,15 @@ def taught_and_asked(
         training: columns persona, need, kind, cot; one row a training query.
         n_pairs, n_cots: sizes at most.
     """
-    learned, asked = split_personas(training, n_pairs, n_cots, seed)
+    personas = np.random.default_rng(seed).permutation(np.sort(training["persona"].unique()))
+    owned = training["persona"].value_counts().reindex(personas)
+    share = (owned.cumsum() - owned / 2) / owned.sum()
+    taught = (share <= n_pairs / (n_pairs + n_cots)).to_numpy(copy=True)
+    taught[:1] = True
+    if len(personas) > 1:
+        taught[-1] = False
+    side = training["persona"].isin(personas[taught])
+    learned, asked = training[side], training[~side]
     learned = learned[(learned["cot"] != "") & ~learned["need"].isin(unseen_needs)]
     return (
         equal_shares(learned, learned["kind"], n_pairs, seed),

@@ -10,102 +10,44 @@ average.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import pandas as pd
 
 from lib.assistant.ranking import RankingTask
+from lib.assistant.signals import signals
 from lib.evaluation.comparison import per_query_scores
-from lib.evaluation.inference import Resampling, difference_interval, mean_interval
-from lib.retrieval.stores import rank_pairs, relevant_pairs_mask
+from lib.retrieval.stores import relevant_pairs_mask
 
-MARGIN = 4.0  # percentage points of recall: what counts as no difference
-HALFWAY = "halfway to its reverse"  # the mean of a ranking's recall and that of the ranking reversed
 LOG_DRAWS = 2  # at most: each needs features of its own
 
 
-def negative_controls(
-    task: RankingTask,
-    draws: int,
-    k: int,
-    no_usage: np.ndarray,
-    groups: Mapping[str, np.ndarray],
-    resampling: Resampling,
-) -> pd.DataFrame:
-    """Whether a ranker with one link cut is worth no more than its reference: with logs dealt anew among a persona's
-    items, than without usage; with labels dealt anew among a query's candidates, than halfway to its reverse.
+def cut_links(task: RankingTask, draws: int, k: int) -> pd.DataFrame:
+    """Recall at k of rankers with one link cut, the mean over draws: a row an evaluation query, columns like those of
+    `lib.evaluation.comparison.per_query_scores`.
 
-    Args:
-        draws: how many permutations of the labels; of the logs as many, at most `LOG_DRAWS`.
-        k: the cutoff of recall.
-        no_usage: recall at k, percent, of a ranker without usage signals, one an evaluation query.
-        groups: of evaluation queries by name, bools.
-        resampling: of the evaluation queries.
-
-    Returns:
-        column queries (the group), and those of `weighed`.
+    `logs_permuted`: logs dealt anew among a persona's items, at most `LOG_DRAWS` draws; it should find no more than a
+    ranker without usage signals. `labels_permuted`: labels dealt anew among a query's candidates; it should find no
+    more than `halfway_to_its_reverse`, the mean of its recall and that of its rankings reversed.
     """
-    names, logs, dealt = task.queries_of("evaluation"), [], []
+    names, logs, dealt, reverse = task.queries_of("evaluation"), [], [], []
     for draw in range(min(draws, LOG_DRAWS)):
         opens = permute_logs(task.items, task.opens, np.random.default_rng([task.seed, draw]))
-        features = task.features_with(opens)
-        logs.append(task.rank(task.predict(task.learn(features=features), task.evaluation, features)))
+        features = signals(task.pairs, task.queries, task.items, opens, task.text)
+        logs.append(task.predict(task.learn(features=features), task.evaluation, features))
     for draw in range(draws):
         labels = permute_labels(task.pairs, task.relevant, np.random.default_rng([task.seed, 100 + draw]))
-        dealt.append(task.rank(task.predict(task.learn(labels=labels), task.evaluation)))
+        dealt.append(task.predict(task.learn(labels=labels), task.evaluation))
+        reverse.append(-dealt[-1])
 
-    def recall(runs: Sequence[pd.DataFrame]) -> np.ndarray:
-        found = per_query_scores({str(i): run for i, run in enumerate(runs)}, task.qrels, names, [k])
-        return found.xs("recall", axis=1, level="metric").to_numpy().T
+    def recall(drawn: list[np.ndarray]) -> pd.Series:
+        runs = {str(draw): task.rank(scores) for draw, scores in enumerate(drawn)}
+        return per_query_scores(runs, task.qrels, names, [k]).xs("recall", axis=1, level="metric").mean(axis=1)
 
-    noise = recall(dealt)
-    halfway = (noise + recall([reverse(run) for run in dealt])) / 2
-    rows = []
-    for name, here in groups.items():
-        over = resampling.among(here)
-        found = recall(logs)[:, here]
-        rows.append(
-            {"queries": name} | weighed("logs permuted", found, "without usage", no_usage[None, here], over, False)
-        )
-        rows.append(
-            {"queries": name} | weighed("labels permuted", noise[:, here], HALFWAY, halfway[:, here], over, True)
-        )
-    return pd.DataFrame(rows).sort_values("control", ascending=False, kind="stable", ignore_index=True)
-
-
-def weighed(
-    control: str, recall: np.ndarray, reference: str, other: np.ndarray, resampling: Resampling, one_sided: bool
-) -> dict:
-    """A control beside its reference. It holds if the interval of the difference lies within ±`MARGIN`; a one-sided
-    one (labels that came through could only add), if it lies below the margin.
-
-    Args:
-        recall, other: (draws, queries) in percent, the control's and the reference's.
-        resampling: of these queries.
-
-    Returns:
-        control, recall, reference, reference_recall, difference, ci_low, ci_high, holds, draws.
-    """
-    ours, theirs = recall.mean(axis=0), other.mean(axis=0)
-    gap, low, high = difference_interval(ours, theirs, resampling)
-    return {
-        "control": control,
-        "recall": mean_interval(ours, resampling).value,
-        "reference": reference,
-        "reference_recall": mean_interval(theirs, resampling).value,
-        "difference": gap,
-        "ci_low": low,
-        "ci_high": high,
-        "holds": bool(high < MARGIN and (one_sided or low > -MARGIN)),
-        "draws": len(recall),
-    }
-
-
-def reverse(run: pd.DataFrame) -> pd.DataFrame:
-    """A ranking of each query's candidates with the last first."""
-    queries = run.assign(query_row=pd.factorize(run["query"])[0])
-    return rank_pairs(queries, -run["score"].to_numpy())
+    found = {"logs_permuted": recall(logs), "labels_permuted": recall(dealt)}
+    found["halfway_to_its_reverse"] = (found["labels_permuted"] + recall(reverse)) / 2
+    table = pd.DataFrame({(name, "recall", k): values for name, values in found.items()})
+    table.columns = table.columns.set_names(["method", "metric", "k"])
+    return table
 
 
 def permute_logs(items: pd.DataFrame, opens: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:

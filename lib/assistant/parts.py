@@ -13,13 +13,13 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
-from lib.assistant.chains import equal_shares, taught_and_asked
+from lib.assistant.chains import taught_and_asked
 from lib.assistant.planners import PLANNER, read_planner_lesson
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
@@ -53,46 +53,11 @@ from lib.workbook.parts import (
 
 WRITER = "cot_writer"
 SIZES = {WRITER: 2_000, PLANNER: 4_338}
+WRITING = Training(learning_rate=3e-3, batch_size=4)  # small batches: more steps from few pairs
+PLANNING = Training(learning_rate=3e-3, epochs=2, batch_size=8)
 RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
 BY_FOLDS = "search_folds"  # what fine-tuned search finds of topics that it did not meet
 ABOUT = "learned_from"  # in the record of a part: what its page says of its pairs
-
-
-class Lesson(NamedTuple):
-    """What a language model learns from.
-
-    Attributes:
-        model, quantization: of the base model.
-        source: SHA-256 of what it learns from, as its record has it.
-        pairs: makes columns prompt, target, and what the record says of them beside.
-    """
-
-    model: str
-    quantization: str
-    source: str
-    pairs: Callable[[], tuple[pd.DataFrame, dict[str, Any]]]
-
-
-@dataclass(frozen=True)
-class TaughtAdapter:
-    """A language model's adapter.
-
-    Attributes:
-        notebook: that takes it.
-        lesson: from that notebook's artifacts and the size.
-        settings: of its training; the seed is the world's.
-        size: training queries that it may learn from.
-    """
-
-    notebook: str
-    lesson: Callable[[Workbook, int], Lesson]
-    settings: Training
-    size: int
-
-
-def name_of(kind: str, size: int) -> str:
-    """What a part is called."""
-    return f"{kind}-{size}"
 
 
 # ---------------------------------------------------------------- the writer of chains of thought
@@ -103,54 +68,41 @@ def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"prompt": learned["text"].map(distilled_cot_prompt), "target": learned["cot"]})
 
 
-def chain_writer_settings(parameters: Parameters) -> Training:
-    """Those that the profile asks for; small batches are more steps from few pairs."""
-    rate, epochs = parameters.distilled_learning_rate, parameters.distilled_epochs
-    return Training(batch_size=4, seed=parameters.seed, learning_rate=rate, epochs=epochs)
-
-
 def taught_queries(
     parameters: Parameters, training: pd.DataFrame, unseen: Collection[str], root: Path = ROOT
 ) -> tuple[pd.DataFrame, pd.DataFrame, Shipped]:
     """The training queries that the distilled writer learns from with the expert's CoT, those that it writes for (other
-    personas'), and the writer that comes with the project. Where that fits this world they are its own queries, else
-    those of one that is trained here.
+    personas'), and the writer of so many pairs that comes with the project, where it fits this world.
 
     Args:
         training: columns query, persona, need, kind, text, cot.
         unseen: needs that no writer learns from.
         root: the project's folder.
     """
-    size, seed = parameters.shipped_writer_pairs, parameters.seed
-    found, numbers = NONE, (parameters.distilled_pairs, parameters.cot_training_queries)
-    if size and len(training) <= size:
-        some = f"this world has {len(training):,} training queries"
-        found = Shipped(None, {}, f"The shipped part {name_of(WRITER, size)} is not used: {some}.")
-    elif size:
-        learned, asked = taught_and_asked(training, unseen, size, len(training) - size, seed)
-        model, source = fingerprint(locate(parameters.distilled_writer or parameters.writer)), _source(learned)
-        found = shipped(name_of(WRITER, size), model, source, root, chain_writer_settings(parameters))
-        if found.folder:
-            return learned, equal_shares(asked, asked["kind"], numbers[1], seed), found
-    return *taught_and_asked(training, unseen, *numbers, seed), found
+    size, asking = parameters.distilled_pairs, parameters.cot_training_queries
+    learned, asked = taught_and_asked(training, unseen, size, asking, parameters.seed)
+    if learned.empty:
+        return learned, asked, NONE
+    model = fingerprint(locate(parameters.distilled_writer or parameters.writer))
+    settings = replace(WRITING, seed=parameters.seed)
+    return learned, asked, shipped(f"{WRITER}-{size}", model, _source(learned), root, settings)
 
 
-def writer_lesson(book: Workbook, size: int) -> Lesson:
-    """The writer's, from the artifacts of notebook 01.
+def make_writer(book: Workbook, root: Path = ROOT, **machine) -> str:
+    """Train the writer of chains of thought that notebook 03 looks for, and ship it; see
+    `lib.workbook.parts.Recipe.make`.
 
     Raises:
-        ValueError: the world has too few training queries, or none with an expert's CoT.
+        ValueError: no training query of the world has an expert's CoT.
     """
     parameters, gold = book.parameters, book.read("gold")
     training = book.read("queries").merge(gold.drop(columns="split"), on="query").query("split == 'training'")
-    if len(training) <= size:
-        raise ValueError(f"{name_of(WRITER, size)}: this world has {len(training):,} training queries")
-    unseen = held_out_needs(gold["need"].unique(), parameters.seed)
-    learned, _ = taught_and_asked(training, unseen, size, len(training) - size, parameters.seed)
+    learned, _, _ = taught_queries(parameters, training, held_out_needs(gold["need"].unique(), parameters.seed), root)
     if learned.empty:
-        raise ValueError(f"{name_of(WRITER, size)}: no training query of this world has an expert's CoT")
-    model = parameters.distilled_writer or parameters.writer
-    return Lesson(model, "none", _source(learned), lambda: (writer_pairs(learned), {}))
+        raise ValueError(f"{WRITER}: no training query of this world has an expert's CoT")
+    lesson = parameters.distilled_writer or parameters.writer, "none", _source(learned)
+    name = f"{WRITER}-{parameters.distilled_pairs}"
+    return _ship_adapter(name, *lesson, lambda: (writer_pairs(learned), {}), WRITING, book, root, **machine)
 
 
 def _source(learned: pd.DataFrame) -> str:
@@ -158,22 +110,65 @@ def _source(learned: pd.DataFrame) -> str:
     return pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
 
 
-# ---------------------------------------------------------------- the planner
-
-
-def planner_lesson(book: Workbook, size: int) -> Lesson:
-    """`read_planner_lesson` for a part.
+def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], **machine) -> str:
+    """Train the planner and ship it; see `lib.workbook.parts.Recipe.make`.
 
     Raises:
         ValueError: the world has too few training queries.
     """
     parameters, lesson = book.parameters, read_planner_lesson(book)
-    training = lesson.material.queries["split"] == "training"
-    if training.sum() < size:
-        name = name_of(PLANNER, size)
-        raise ValueError(f"{name}: this world has {training.sum():,} of the {size:,} training queries")
+    training = int((lesson.material.queries["split"] == "training").sum())
+    if training < size:
+        raise ValueError(f"{PLANNER}-{size}: this world has {training:,} training queries")
     pairs = functools.partial(lesson.pairs, lesson.queries(size))
-    return Lesson(parameters.planner, parameters.quantization, lesson.source(size), pairs)
+    model = parameters.planner, parameters.quantization, lesson.source(size), pairs
+    return _ship_adapter(f"{PLANNER}-{size}", *model, PLANNING, book, root, **machine)
+
+
+def _ship_adapter(
+    name: str,
+    model: str,
+    quantization: str,
+    source: str,
+    pairs: Callable[[], tuple[pd.DataFrame, dict[str, Any]]],
+    settings: Training,
+    book: Workbook,
+    root: Path,
+    **machine,
+) -> str:
+    """Train a language model's adapter where the shipped one does not fit, from where a training that was killed goes
+    on, and ship it.
+
+    Args:
+        model, quantization: of the base model.
+        source: SHA-256 of what it learns from, as its record has it.
+        pairs: makes columns prompt, target, and what the record says of them beside.
+        settings: of its training; the seed is the world's.
+    """
+    settings, output = replace(settings, seed=book.parameters.seed), book.data / "trained" / name
+    found = shipped(name, fingerprint(locate(model), quantization=quantization), source, root, settings)
+    if found.folder:
+        return ""
+    rows, about = pairs()
+    made = taken_or_trained(found, model, rows, output, settings, quantization=quantization, **machine)
+    return ship_made(name, output, made, source, {ABOUT: about} if about else {}, root)
+
+
+def taken_or_trained(
+    found: Shipped, model: str, pairs: pd.DataFrame | None, output: Path, settings: Training, **machine
+) -> Adapter:
+    """The shipped part that was found, else an adapter trained here, or earlier by an equal run.
+
+    Args:
+        model: name of the base model.
+        pairs: columns prompt, target; None will do where a part was found.
+        machine: quantization, threads, progress.
+    """
+    if found.folder:
+        return adapter_of(found.folder, found.record, from_project=True)
+    assert pairs is not None
+    texts = pairs["prompt"].tolist(), pairs["target"].tolist()
+    return replace(adapter_for("", model, *texts, output, settings, **machine), reason=found.reason)
 
 
 # ---------------------------------------------------------------- rankers, and search without folds of topics
@@ -208,9 +203,9 @@ def make_ranker(book: Workbook, root: Path = ROOT, threads: int = 1, **_) -> str
     how = max(parameters.cutoffs), parameters.seed, parameters.folds, threads, parameters.bm25_b
     task = RankingTask.of_world(frames, book.read_arrays("embeddings_pretrained"), *how)
     taken = ranker_for(task, parameters.encoder, parameters.bm25_b, root)
-    if taken.shipped or taken.ranker is None:
+    if taken.shipped:
         return ""
-    ship_rankers(RANKER, [taken.record | {"model": taken.ranker.text}], root)
+    ship_rankers(RANKER, [taken.record], root)
     return f"on {taken.device}"
 
 
@@ -225,9 +220,9 @@ def make_folds(book: Workbook, root: Path = ROOT, progress: bool = False, **_) -
     """Train search without folds of topics in notebook 04's world, and keep what it finds; see
     `lib.workbook.parts.Recipe.make`."""
     parameters = book.parameters
-    settings = Finetuning(parameters.finetune_learning_rate, parameters.finetune_batch_size, seed=parameters.seed)
+    settings = Finetuning(parameters.finetune_learning_rate, seed=parameters.seed)
     frames = {name: book.read(name) for name in ("items", "queries", "gold")}
-    how = parameters.hard_negatives, settings, parameters.finetune_epochs, parameters.encoder
+    how = settings, parameters.finetune_epochs, parameters.encoder
     lessons = FoldTraining.of_world(frames, book.read_arrays("embeddings_pretrained"), *how)
     if kept_rankings(lessons, root) is not None and kept_cosines(lessons, root) is not None:
         return ""
@@ -240,80 +235,28 @@ def make_folds(book: Workbook, root: Path = ROOT, progress: bool = False, **_) -
 # ---------------------------------------------------------------- all of them
 
 
-def adapters() -> dict[str, TaughtAdapter]:
-    """Every language model's adapter by its name, the writer before the planner, some of whose prompts have its chains
-    of thought."""
-    writing = Training(learning_rate=3e-3, batch_size=4)
-    planning = Training(learning_rate=3e-3, epochs=2, batch_size=8)
-    every = {
-        WRITER: TaughtAdapter("03_cot_augmentation", writer_lesson, writing, SIZES[WRITER]),
-        PLANNER: TaughtAdapter("07_planner", planner_lesson, planning, SIZES[PLANNER]),
-    }
-    return {name_of(kind, part.size): part for kind, part in every.items()}
-
-
 def assistant_recipes() -> dict[str, Recipe]:
-    """How `make train` makes each part, with the files that it is made from, by the notebook that writes them."""
+    """How `make train` makes each part, with the files that it is made from, by the notebook that writes them; the
+    writer before the planner, some of whose prompts have its chains of thought."""
 
-    def tables(*names: str) -> tuple[str, ...]:
-        return tuple(f"{name}.parquet" for name in names)
+    def tables(names: str) -> tuple[str, ...]:
+        return tuple(f"{name}.parquet" for name in names.split())
 
-    embedded = {"02_context_baselines": ("embeddings_pretrained.safetensors",)}
-    context = {"01_data_gen": tables("items", "opens", "queries", "gold"), **embedded}
-    world = tables("queries", "gold", "other_plans", "items", "opens", "people", "toolbox")
-    retrieved = {
-        "01_data_gen": world,
+    context = {
+        "01_data_gen": tables("items opens queries gold"),
+        "02_context_baselines": ("embeddings_pretrained.safetensors",),
+    }
+    shown = {
+        "01_data_gen": tables("queries gold other_plans items opens people toolbox"),
         "03_cot_augmentation": tables("cot"),
-        "06_tool_retrieval": tables("tool_rankings", "retrieved_context"),
+        "06_tool_retrieval": tables("tool_rankings retrieved_context"),
     }
-    needs = {"03_cot_augmentation": {"01_data_gen": tables("queries", "gold")}, "07_planner": retrieved}
-    found = {
-        name: Recipe(
-            f"of {part.size:,} training queries, {part.settings}",
-            part.notebook,
-            needs[part.notebook],
-            functools.partial(ship_adapter, name, part),
-        )
-        for name, part in adapters().items()
-    }
-    tools = {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
-    return found | {
+    written, own = {"01_data_gen": tables("queries gold")}, {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
+    learned = {name: f"of {size:,} training queries" for name, size in SIZES.items()}
+    return {
+        f"{WRITER}-{SIZES[WRITER]}": Recipe(learned[WRITER], "03_cot_augmentation", written, make_writer),
+        f"{PLANNER}-{SIZES[PLANNER]}": Recipe(learned[PLANNER], "07_planner", shown, make_planner),
         BY_FOLDS: Recipe("of training queries, without folds of topics", "04_finetuned_search", context, make_folds),
         RANKER: Recipe("of all training queries", "05_lambdamart_rrf", context, make_ranker),
-        TOOL_RANKERS: Recipe("of notebook 06's", "06_tool_retrieval", tools, ship_tool_rankers),
+        TOOL_RANKERS: Recipe("of notebook 06's", "06_tool_retrieval", own, ship_tool_rankers),
     }
-
-
-def ship_adapter(name: str, part: TaughtAdapter, book: Workbook, root: Path = ROOT, **machine) -> str:
-    """Train a part where the shipped one does not fit, from where a training that was killed goes on, and ship it; see
-    `lib.workbook.parts.Recipe.make`.
-
-    Raises:
-        ValueError: the world has fewer training queries than the part learns from, or no expert's CoT.
-    """
-    lesson, output = part.lesson(book, part.size), book.data / "trained" / name
-    model = fingerprint(locate(lesson.model), quantization=lesson.quantization)
-    settings = replace(part.settings, seed=book.parameters.seed)
-    found = shipped(name, model, lesson.source, root, settings)
-    if found.folder:
-        return ""
-    pairs, about = lesson.pairs()
-    made = taken_or_trained(found, lesson.model, pairs, output, settings, quantization=lesson.quantization, **machine)
-    return ship_made(name, output, made, lesson.source, {ABOUT: about} if about else {}, root)
-
-
-def taken_or_trained(
-    found: Shipped, model: str, pairs: pd.DataFrame | None, output: Path, settings: Training, **machine
-) -> Adapter:
-    """The shipped part that was found, else an adapter trained here, or earlier by an equal run.
-
-    Args:
-        model: name of the base model.
-        pairs: columns prompt, target; None will do where a part was found.
-        machine: quantization, threads, progress.
-    """
-    if found.folder:
-        return adapter_of(found.folder, found.record, from_project=True)
-    assert pairs is not None
-    texts = pairs["prompt"].tolist(), pairs["target"].tolist()
-    return replace(adapter_for("", model, *texts, output, settings, **machine), reason=found.reason)

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.queries import folds_of_needs, held_out_needs, qrels_of
-from lib.assistant.signals import CATEGORICAL, feature_groups, signals
+from lib.assistant.signals import CATEGORICAL, signals
 from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.lambdamart import LambdaMART, out_of_fold, train
 from lib.retrieval.stores import (
@@ -33,6 +33,7 @@ WHOLE = "lambdamart"  # the ranking by one LambdaMART of all stores
 STORES = "lambdamart store by store"  # ranks start anew in each store
 READINGS = ((WHOLE,), (STORES,), (WHOLE, STORES))
 WEIGHTS = (2.0, 4.0)  # of LambdaMART's ranking, or of the one of all stores beside others; the rest weigh 1
+CONSTANTS = (1, 5, 20, 60)  # of rank fusion
 STORE_FOLDS = 3  # at most: there are many rankers
 
 
@@ -138,15 +139,6 @@ class RankingTask:
             for number in np.unique(self.topic_fold[self.evaluation])
         }
 
-    @cached_property
-    def groups(self) -> dict[str, list[str]]:
-        """The features by group."""
-        return feature_groups(self.features)
-
-    def features_with(self, opens: pd.DataFrame) -> pd.DataFrame:
-        """The features as they would be if the log were another one."""
-        return signals(self.pairs, self.queries, self.items, opens, self.text)
-
     def queries_of(self, split: str) -> list[str]:
         """The ids of the training or the evaluation queries."""
         return self.queries["query"][self.queries["split"] == split].tolist()
@@ -156,39 +148,34 @@ class RankingTask:
     def learn(
         self,
         rows: np.ndarray | None = None,
-        columns: Sequence[str] | None = None,
         features: pd.DataFrame | None = None,
         labels: np.ndarray | None = None,
-        threads: int | None = None,
+        threads: int = 0,
     ) -> LambdaMART:
         """A ranker.
 
         Args:
             rows: the pairs it learns from, bools; None: those of the training queries.
-            columns: the features it sees; None: all.
-            features: other ones.
+            features: other ones than the task's, or some of them.
             labels: one bool a pair; None: what is relevant.
             threads: other than the task's.
         """
-        rows = self.training if rows is None else rows
-        features = self.features if features is None else features
-        features = features if columns is None else features[list(columns)]
-        labels = self.relevant if labels is None else labels
-        lessons = self.pairs[rows], features[rows], labels[rows], self.persona[rows]
+        lessons = self._lessons(self.training if rows is None else rows, features, labels)
         return train(*lessons, CATEGORICAL, self.cutoff, self.seed, threads or self.threads)
 
     def cross_fit(self, rows: np.ndarray, features: pd.DataFrame | None = None, folds: int = 0) -> np.ndarray:
         """A score of some pairs (bools), each by a ranker that saw none of its persona's; 0 of all others.
 
         Args:
-            features: other ones than the task's.
-            folds: other than the task's.
+            features, folds: other ones than the task's.
         """
-        features, scores = self.features if features is None else features, np.zeros(len(self.pairs))
-        lessons = self.pairs[rows], features[rows], self.relevant[rows], self.persona[rows]
-        seed, threads, folds = self.seed, self.threads, folds or self.folds
-        scores[rows] = out_of_fold(*lessons, CATEGORICAL, self.cutoff, seed, threads, folds)
+        scores, how = np.zeros(len(self.pairs)), (self.seed, self.threads, folds or self.folds)
+        scores[rows] = out_of_fold(*self._lessons(rows, features), CATEGORICAL, self.cutoff, *how)
         return scores
+
+    def _lessons(self, rows: np.ndarray, features: pd.DataFrame | None, labels: np.ndarray | None = None) -> tuple:
+        features, labels = self.features if features is None else features, self.relevant if labels is None else labels
+        return self.pairs[rows], features[rows], labels[rows], self.persona[rows]
 
     def fit(self, ranker: LambdaMART | None = None) -> tuple[LambdaMART, np.ndarray]:
         """A ranker of all features, and a score of every pair; those of training queries are out of fold by persona.
@@ -250,29 +237,22 @@ def cross_fit_by_store(task: RankingTask, rows: np.ndarray) -> np.ndarray:
 def rankings_to_fuse(
     task: RankingTask, whole: np.ndarray, stores: np.ndarray, rows: np.ndarray
 ) -> dict[str, pd.DataFrame]:
-    """Rankings of some pairs that may be fused, by name.
-
-    Args:
-        whole, stores: scores of all pairs by one ranker, and by one a store.
-        rows: which pairs, bools.
-    """
+    """Rankings of some pairs (bools) that may be fused, by name: by scores of all pairs by one ranker (`whole`), by one
+    a store (`stores`), and by each text score."""
     by_store = task.rank(stores, rows)
     app = by_store["item"].map(task.items.set_index("item")["app"])
     by_text = {name: task.rank(scores, rows) for name, scores in task.text.items()}
     return {WHOLE: task.rank(whole, rows), STORES: rank_per_store(by_store, app), **by_text}
 
 
-def fusions(texts: Sequence[str], ks: Sequence[float]) -> list[Fusion]:
+def fusions(texts: Sequence[str]) -> list[Fusion]:
     """The readings of LambdaMART-RRF that the paper's words allow: each of `READINGS` with every choice of text
-    rankings, every constant and, where there is something to weigh, `WEIGHTS`."""
+    rankings, each of `CONSTANTS` and, where there is something to weigh, `WEIGHTS`."""
     found = []
     for lambdamarts, number in product(READINGS, range(len(texts) + 1)):
         for chosen in combinations(texts, number):
             names = (*lambdamarts, *chosen)
-            if names == (WHOLE,):  # one ranking a store is many, and can be fused by itself
-                continue
-            weights: list[tuple[float, ...]] = [()]
-            if len(names) > 1:
-                weights += [(weight, *[1.0] * (len(names) - 1)) for weight in WEIGHTS]
-            found += [Fusion(names, k, each) for each in weights for k in ks]
+            weights = [(), *((weight, *[1.0] * (len(names) - 1)) for weight in WEIGHTS if len(names) > 1)]
+            if names != (WHOLE,):  # one ranking a store is many, and can be fused by itself
+                found += [Fusion(names, k, each) for each in weights for k in CONSTANTS]
     return found

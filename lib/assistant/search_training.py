@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -25,18 +24,12 @@ import pandas as pd
 from lib.assistant.chains import augment
 from lib.assistant.queries import folds_of_needs, held_out_needs, qrels_of
 from lib.generation.models import locate
-from lib.retrieval.dense import encode, load_encoder, search
+from lib.retrieval.dense import load_encoder, search, weights_hash
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, folds_of, nested_sample
-from lib.retrieval.training import (
-    Finetuning,
-    finetune_encoder,
-    hardest_negatives,
-    training_rows,
-    weights_hash,
-)
+from lib.retrieval.training import Finetuning, finetune_encoder, hardest_negatives, training_rows
 from lib.workbook.artifacts import atomic_path
-from lib.workbook.inputs import InputError
 
+HARDEST = 8  # wrong items of the persona that a query's negatives are drawn from
 RANKINGS, COSINES = Path("data/answers/retrained.parquet"), Path("data/answers/retrained_cosines.npz")
 KEPT_DEPTH = 10  # items of each ranking that are kept
 ROW = ["variant", "query", "item", "rank", "score"]  # columns of rankings
@@ -61,52 +54,38 @@ def chains_of_one_writer(cot: pd.DataFrame, evaluation: Sequence[str]) -> tuple[
     return written.set_index("query")["text"], ours.set_index("query")["text"]
 
 
-def training_sets(
-    training: pd.DataFrame, is_new: np.ndarray, chains: pd.Series, sizes: Sequence[int], seed: int
-) -> dict[str, pd.DataFrame]:
-    """The queries that each encoder learns from, by its name; no set is empty.
+def encoder_sets(
+    learned: pd.DataFrame, asked: pd.DataFrame, chains: Sequence[pd.Series], sizes: Sequence[int], seed: int
+) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """The queries that each encoder learns from and those that it is asked, by its name; none of them is empty.
 
-    `finetuned` gets all; `half_0` and `half_1` those of half of the personas each; `first_<size>` nested samples;
-    `finetuned_unseen_needs` those of other topics than the held-out ones; `finetuned_cot` those of them that have a
-    chain, with it appended, and `finetuned_subset` the same without it; `permuted` those of the largest nested sample.
+    `finetuned` gets all; `half_0` those of half of the personas; `first_<size>` nested samples;
+    `finetuned_unseen_needs` those of other topics than the held-out ones, which it is asked about; `finetuned_cot`
+    those of them that have a chain, with it appended, and `finetuned_subset` the same without it; `permuted` those of
+    the largest nested sample.
 
     Args:
-        training: columns query, persona, text.
-        is_new: whether each asks about a held-out topic.
-        chains: chain of thought by query.
+        learned, asked: training and evaluation queries, columns query, persona, text, fold (0: held-out topics).
+        chains: chain of thought by query, for training and for evaluation.
         sizes: of the nested samples; one of half of the queries or more is left out.
     """
-    half = folds_of(training["persona"], 2, seed)
-    sizes = [size for size in sorted(set(sizes)) if size < len(training) / 2]
-    with_chain = training[training["query"].isin(chains.index) & ~is_new]
-    sets = {"finetuned": training, "half_0": training[half != 0], "half_1": training[half != 1]}
-    sets |= {f"first_{size}": nested_sample(training, size, "persona", seed) for size in sizes}
-    sets["finetuned_unseen_needs"] = training[~is_new]
-    sets["finetuned_subset"] = with_chain
-    sets["finetuned_cot"] = with_chain.assign(text=augment(with_chain["text"], chains[with_chain["query"]]))
-    sets["permuted"] = sets[f"first_{sizes[-1]}" if sizes else "finetuned"]
-    return {name: part for name, part in sets.items() if len(part)}
-
-
-def evaluation_sets(
-    names: Sequence[str], queries: pd.DataFrame, is_new: np.ndarray, chains: pd.Series
-) -> dict[str, pd.DataFrame]:
-    """The evaluation queries that each trained encoder is asked by itself; no set is empty.
-
-    `finetuned` is not among them: its embeddings of all evaluation queries are kept and ranked.
-
-    Args:
-        names: of the encoders (see `training_sets`).
-        queries: columns query, persona, text.
-        is_new: whether each asks about a held-out topic.
-        chains: chain of thought by query.
-    """
-    with_chain = queries[queries["query"].isin(chains.index)]
-    asked = {name: queries for name in names if name.startswith(("half_0", "first_", "permuted"))}
-    asked["finetuned_unseen_needs"] = queries[is_new]
-    asked["finetuned_subset"] = with_chain
-    asked["finetuned_cot"] = with_chain.assign(text=augment(with_chain["text"], chains[with_chain["query"]]))
-    return {name: part for name, part in asked.items() if name in names and len(part)}
+    sizes = [size for size in sorted(set(sizes)) if size < len(learned) / 2]
+    firsts = {f"first_{size}": nested_sample(learned, size, "persona", seed) for size in sizes}
+    old = learned[learned["fold"] != 0]
+    subset = [part[part["query"].isin(own.index)] for part, own in zip((old, asked), chains, strict=True)]
+    with_chain = [
+        part.assign(text=augment(part["text"], own[part["query"]])) for part, own in zip(subset, chains, strict=True)
+    ]
+    sets = {
+        "finetuned": (learned, asked),
+        "half_0": (learned[folds_of(learned["persona"], 2, seed) != 0], asked),
+        **{name: (part, asked) for name, part in firsts.items()},
+        "finetuned_unseen_needs": (old, asked[asked["fold"] == 0]),
+        "finetuned_subset": tuple(subset),
+        "finetuned_cot": tuple(with_chain),
+        "permuted": (firsts[f"first_{sizes[-1]}"] if sizes else learned, asked),
+    }
+    return {name: parts for name, parts in sets.items() if all(map(len, parts))}
 
 
 # ---------------------------------------------------------------- without folds of topics
@@ -120,8 +99,7 @@ class FoldTraining:
         learned, asked: training and evaluation queries, columns query, persona, text, need, fold.
         items: columns item, persona, text.
         qrels: columns query, item, of training queries.
-        negatives: from `lib.retrieval.training.hardest_negatives`, of training queries.
-        hardest: negatives a query at most.
+        negatives: from `lib.retrieval.training.hardest_negatives`, of training queries, at most `HARDEST` each.
         finetuning, epochs: of fine-tuned search.
         encoder: name of the encoder that all start from.
     """
@@ -131,7 +109,6 @@ class FoldTraining:
     items: pd.DataFrame
     qrels: pd.DataFrame
     negatives: pd.DataFrame
-    hardest: int
     finetuning: Finetuning
     epochs: int
     encoder: str
@@ -141,7 +118,6 @@ class FoldTraining:
         cls,
         frames: Mapping[str, pd.DataFrame],
         vectors: Mapping[str, np.ndarray],
-        hardest: int,
         finetuning: Finetuning,
         epochs: int,
         encoder: str,
@@ -158,9 +134,9 @@ class FoldTraining:
         qrels = qrels_of(labels).dropna()
         pairs = candidate_pairs(learned, items, on="persona")
         cosines = cosine_of_pairs(pairs, vectors["queries"][training], vectors["items"])
-        negatives = hardest_negatives(pairs, cosines, qrels, hardest)
+        negatives = hardest_negatives(pairs, cosines, qrels, HARDEST)
         asked = about[~training].reset_index(drop=True)
-        return cls(learned, asked, items, qrels, negatives, hardest, finetuning, epochs, encoder)
+        return cls(learned, asked, items, qrels, negatives, finetuning, epochs, encoder)
 
     @property
     def folds(self) -> list[int]:
@@ -171,7 +147,7 @@ class FoldTraining:
     def key(self) -> str:
         """SHA-256 of what the rankings depend on, the last bits of embeddings aside."""
         digest = hashlib.sha256(weights_hash(load_encoder(locate(self.encoder))).encode())
-        digest.update(json.dumps([asdict(self.finetuning), self.epochs, self.hardest], sort_keys=True).encode())
+        digest.update(json.dumps([asdict(self.finetuning), self.epochs, HARDEST], sort_keys=True).encode())
         columns = ["query", "persona", "text", "fold"]
         for frame in (self.learned[columns], self.asked[columns], self.items, self.qrels):
             digest.update(frame.to_json(orient="values").encode())
@@ -186,7 +162,7 @@ class FoldTraining:
         rows = training_rows(queries, self.items, self.qrels, self.negatives, self.epochs, self.finetuning.seed)
         if rows.empty:
             return None
-        return finetune_encoder(locate(self.encoder), rows, output, self.finetuning, progress=progress)[0]
+        return finetune_encoder(locate(self.encoder), rows, output, self.finetuning, progress)[0]
 
 
 def train_fold_rankings(lessons: FoldTraining, folder: Path, progress: bool = False) -> pd.DataFrame:
@@ -219,32 +195,23 @@ def train_fold_cosines(lessons: FoldTraining, folder: Path, progress: bool = Fal
     """
     learned, asked, found = lessons.learned, lessons.asked, {}
     half = folds_of(learned["persona"], 2, lessons.finetuning.seed)
-
-    def cosines(name: str, parts: Mapping[str, tuple[pd.Series, pd.Series]], queries: pd.DataFrame):
-        """By one encoder a part, of the queries that it is asked; None where one has nothing to learn from."""
-        items = lessons.items[lessons.items["persona"].isin(queries["persona"])]
-        pairs = candidate_pairs(queries, items, on="persona")
-        values = np.full(len(pairs), np.nan)
-        for ending, (taught, chosen) in parts.items():
-            model = lessons.encoder_on(learned[taught], folder / f"finetuned_{name}{ending}", progress)
-            if model is None:
-                return None
-            part = queries[chosen]
-            own = items[items["persona"].isin(part["persona"])]
-            vectors = [encode(model, frame["text"].tolist(), progress=progress) for frame in (part, own)]
-            here = pairs["query"].isin(part["query"]).to_numpy()
-            values[here] = cosine_of_pairs(candidate_pairs(part, own, on="persona"), *vectors)
-        return values.astype(np.float16)
-
-    for fold in lessons.folds:
-        whole = {"": (learned["fold"] != fold, asked["fold"] == fold)}
-        found[f"without_{fold}_evaluation"] = cosines(f"without_{fold}", whole, asked)
+    parts = {f"without_{fold}": [("", learned["fold"] != fold, asked["fold"] == fold)] for fold in lessons.folds}
     for one, other in combinations(lessons.folds, 2):
         about = learned["fold"].isin((one, other))
-        halves = {f"_half_{side}": (~about & (half != side), about & (half == side)) for side in (0, 1)}
-        name = f"without_{one}_{other}"
-        found[f"{name}_training"] = cosines(name, halves, learned)
-    return {name: values for name, values in found.items() if values is not None}
+        sides = [(f"_half_{side}", ~about & (half != side), about & (half == side)) for side in (0, 1)]
+        parts[f"without_{one}_{other}"] = sides
+    for name, runs in parts.items():
+        side, queries = ("evaluation", asked) if len(runs) == 1 else ("training", learned)
+        ranked = []
+        for ending, taught, chosen in runs:
+            model = lessons.encoder_on(learned[taught], folder / f"finetuned_{name}{ending}", progress)
+            if model is not None:
+                ranked.append(search(model, queries[chosen], lessons.items, on="persona", progress=progress))
+        if len(ranked) == len(runs):
+            pairs = candidate_pairs(queries, lessons.items, on="persona")[["query", "item"]]
+            scores = pairs.merge(pd.concat(ranked), on=["query", "item"], how="left")["score"]
+            found[f"{name}_{side}"] = scores.to_numpy(dtype=np.float16)
+    return found
 
 
 # ---------------------------------------------------------------- kept with the project
@@ -252,37 +219,21 @@ def train_fold_cosines(lessons: FoldTraining, folder: Path, progress: bool = Fal
 
 def kept_rankings(lessons: FoldTraining, root: Path) -> pd.DataFrame | None:
     """The first `KEPT_DEPTH` items of each ranking of `train_fold_rankings` that come with the project; None where they
-    are of another world.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    path = root / RANKINGS
-    if not path.exists():
+    are of another world."""
+    if not (root / RANKINGS).exists():
         return None
-    try:
-        found = pd.read_parquet(path)
-        same = found[found["key"] == lessons.key]
-        return same[ROW].reset_index(drop=True) if len(same) else None
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: no kept rankings ({error})") from error
+    found = pd.read_parquet(root / RANKINGS)
+    same = found[found["key"] == lessons.key]
+    return same[ROW].reset_index(drop=True) if len(same) else None
 
 
 def kept_cosines(lessons: FoldTraining, root: Path) -> dict[str, np.ndarray] | None:
-    """`train_fold_cosines` as it comes with the project; None where it is of another world.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    path = root / COSINES
-    if not path.exists():
+    """`train_fold_cosines` as it comes with the project; None where it is of another world."""
+    if not (root / COSINES).exists():
         return None
-    try:
-        with np.load(path) as file:
-            same = str(file["key"]) == lessons.key
-            return {name: file[name] for name in file.files if name != "key"} if same else None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: no kept cosines ({error})") from error
+    with np.load(root / COSINES) as file:
+        same = str(file["key"]) == lessons.key
+        return {name: file[name] for name in file.files if name != "key"} if same else None
 
 
 def keep(lessons: FoldTraining, rankings: pd.DataFrame, cosines: Mapping[str, np.ndarray], root: Path) -> None:

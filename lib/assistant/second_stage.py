@@ -8,13 +8,13 @@ are out of fold by persona (stacking; Wolpert, 1992, "Stacked Generalization").
 Beside the pretrained cosine it sees a fine-tuned one. What has met a topic finds its items better than what has not; a
 ranker that learns from cosines that met every training topic learns to trust them further than a new topic deserves. So
 the cosines of training queries come from maps or encoders that met neither the query's persona nor its topic
-(`cross_fitted`). All this, and `TOP`, were chosen by cross-validation on the training personas of the default world.
+(`cross_fitted`). All this was chosen by cross-validation on the training personas of the default world.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +32,6 @@ COMPARED = ("text", "log")  # in which items are compared
 ADAPTED = "adapted"  # the fine-tuned cosine
 PASSED_ON = ("bm25t", "semantic", ADAPTED, "moment_count")  # what an item's neighbours may know of the query
 SHARPNESS = 6.0  # of a neighbour's weight, exp(SHARPNESS · similarity)
-TOP = 1  # of the first stage's best items an item is compared with
 FEW_FOLDS = 2  # of the second stage, and of the first stage's scores where new topics take many rankers
 ENOUGH = 4  # personas to learn a map from, or both stages for new topics
 
@@ -141,12 +140,12 @@ def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray
     }
 
 
-def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int = TOP) -> dict[str, np.ndarray]:
+def neighbour_features(first: np.ndarray, alike: Sequence[Alike]) -> dict[str, np.ndarray]:
     """How near each item is to the others that the first stage ranks high, by each of `COMPARED`.
 
-    `<group>_nearest` is the similarity to the nearest of the `top` best other items, `<group>_top` the mean over them,
-    and `<group>_all` the mean over all others, weighted by their shares (softmax of the scores). An item is never
-    compared with itself. A query with one candidate has zeros.
+    `<group>_nearest` is the similarity to the best other item, an item being never compared with itself, and
+    `<group>_all` the mean over all others, weighted by their shares (softmax of the scores). `<group>_top` is the first
+    once more: trees see half of the columns each, and so this one more often. A query with one candidate has zeros.
 
     Args:
         first: the first stage's score of each pair.
@@ -154,18 +153,15 @@ def neighbour_features(first: np.ndarray, alike: Sequence[Alike], top: int = TOP
     values = {f"{group}_{name}": np.zeros(len(first)) for group in COMPARED for name in ("nearest", "top", "all")}
     for part in alike:
         scores = first[part.rows]
-        n = scores.shape[1]
-        if n < 2:
+        items = np.arange(scores.shape[1])
+        if len(items) < 2:
             continue
-        order = np.lexsort((np.broadcast_to(part.ties, scores.shape), -np.round(scores, 9)), axis=-1)[:, : top + 1]
-        others = order[:, None, :] != np.arange(n)[:, None]  # (queries, items, best first)
-        others &= np.cumsum(others, axis=2) <= top
-        weight, but_itself = np.exp(scores - scores.max(axis=1, keepdims=True)), 1 - np.eye(n)
+        order = np.lexsort((np.broadcast_to(part.ties, scores.shape), -np.round(scores, 9)), axis=-1)
+        best = np.where(order[:, :1] == items, order[:, 1:2], order[:, :1])  # (queries, items)
+        weight, but_itself = np.exp(scores - scores.max(axis=1, keepdims=True)), 1 - np.eye(len(items))
         for group, matrix, here in part.compared():
-            rows, kept = part.rows[here], others[here]
-            near = matrix[order[here]].swapaxes(1, 2)  # symmetric: what the best resemble is what resembles them
-            values[f"{group}_nearest"][rows] = np.where(kept, near, -np.inf).max(axis=2)
-            values[f"{group}_top"][rows] = np.where(kept, near, 0).sum(axis=2) / kept.sum(axis=2)
+            rows = part.rows[here]
+            values[f"{group}_nearest"][rows] = values[f"{group}_top"][rows] = matrix[best[here], items]
             values[f"{group}_all"][rows] = weight[here] @ (matrix * but_itself) / (weight[here] @ but_itself)
     return values
 
@@ -238,19 +234,6 @@ def second_on_new_topics(
     return scores
 
 
-def score_one(
-    ranker: LambdaMART, alike: Alike, cosine: np.ndarray, features: pd.DataFrame, first: np.ndarray
-) -> np.ndarray:
-    """A second stage's scores of the candidates of one query.
-
-    Args:
-        alike: of these candidates.
-        cosine, features, first: the fine-tuned cosine, the first stage's features and its score of each.
-    """
-    found = second_features(features, cosine, first, np.zeros(len(first), dtype=int), [alike])
-    return ranker.predict_values(np.column_stack([found[name] for name in ranker.columns]))
-
-
 def _features_of_pairs(
     task: RankingTask, alike: Sequence[Alike], first: np.ndarray, cosine: np.ndarray
 ) -> pd.DataFrame:
@@ -262,111 +245,81 @@ def _features_of_pairs(
 # ---------------------------------------------------------------- a cosine that is learned
 
 
-class Cosines(NamedTuple):
-    """A fine-tuned cosine of each pair.
-
-    Attributes:
-        known: of evaluation queries by what learned from all training queries.
-        new: by fold of topics, the same where nothing learned from the fold's topics; 0 of evaluation pairs about
-            others, and of training pairs about the fold's.
-    """
-
-    known: np.ndarray
-    new: dict[int, np.ndarray]
-
-
 def cross_fitted(
-    task: RankingTask,
-    evaluation: Callable[[int | None], np.ndarray],
-    training: Callable[[int, int], np.ndarray],
-) -> Cosines:
-    """Cosines of which those of training queries come from models that met neither the query's persona nor its topic.
+    task: RankingTask, arrays: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, dict[int, np.ndarray]] | None:
+    """A fine-tuned cosine of each pair, those of training queries by what met neither the query's persona nor its
+    topic.
 
     Args:
-        evaluation: from a fold of topics, or None, to the cosines of all pairs by a model that learned from the
-            training queries about other folds.
-        training: from two folds to the cosines of all pairs by two models that each learned from half of the training
-            personas, asked about the other half's queries, and from no query about these folds.
+        arrays: cosines of the pairs of evaluation queries, `evaluation` by what learned from all training queries and
+            `without_<fold>_evaluation` by what learned nothing of a fold of topics; and of the pairs of training
+            queries, `without_<fold>_<fold>_training` by two models that learned nothing of two folds, each from half of
+            the personas and asked about the other half. NaN where the query is about another fold.
+
+    Returns:
+        for known topics, evaluation queries by what learned from all of them; and for new ones by fold, by what learned
+        nothing of it: 0 for evaluation queries about others, and training queries about it. None where an array is
+        missing.
+
+    Raises:
+        ValueError: a pair has no cosine that it must have.
     """
-    fold = task.topic_fold
-    numbers = [int(number) for number in np.unique(fold)]
-    known = np.where(task.evaluation, evaluation(None), 0.0)
-    new = {number: np.where(task.evaluation & (fold == number), evaluation(number), 0.0) for number in numbers}
-    for number in numbers:
-        here, others = task.training & (fold == number), [other for other in numbers if other != number]
-        known[here] = training(number, others[-1] if others else number)[here]
-        for other in others:
-            new[other][here] = training(number, other)[here]
-    return Cosines(known, new)
+    asked, learned, fold = task.evaluation, task.training, task.topic_fold
+    folds = [int(number) for number in np.unique(fold)]
+    halves = {f"without_{one}_{other}_training": (one, other) for one, other in combinations(folds, 2)}
+    needed = {"evaluation", *halves, *(f"without_{number}_evaluation" for number in folds)}
+    if not needed <= set(arrays):
+        return None
+
+    def cosines(name: str, side: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        values = np.full(len(side), np.nan)
+        values[side] = arrays[name]
+        if missing := int(np.isnan(values[wanted]).sum()):  # a 0 in its place would pass for a cosine
+            raise ValueError(f"{name}: {missing} of {int(wanted.sum())} pairs have no cosine")
+        return np.where(wanted, values, 0.0)
+
+    known = cosines("evaluation", asked, asked)
+    new = {number: cosines(f"without_{number}_evaluation", asked, asked & (fold == number)) for number in folds}
+    for name, both in halves.items():
+        for left_out, about in (both, both[::-1]):
+            values = cosines(name, learned, learned & (fold == about))
+            new[left_out] += values
+            if left_out == max(number for number in folds if number != about):
+                known += values  # where all topics are known, one more fold is left out
+    return known, new
 
 
-def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> tuple[Cosines, np.ndarray]:
-    """Cosines after linear maps of the pretrained embeddings (`lib.retrieval.training.fit_map`), and the map that
-    learned from all training queries; where fewer than `ENOUGH` personas teach, 0 and the identity.
+def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """What `cross_fitted` takes, by linear maps of the pretrained embeddings (`lib.retrieval.training.fit_map`), and
+    the map that learned from all training queries; where fewer than `ENOUGH` personas teach, 0 and the identity.
 
     Args:
         vectors: unit-length embeddings of items and queries, in frame order.
     """
-    embedded = vectors["queries"], vectors["items"]
-    enough = len(set(task.persona[task.training])) >= ENOUGH
+    embedded, fold = (vectors["queries"], vectors["items"]), task.topic_fold
+    asked, learned = task.evaluation, task.training
+    enough = len(set(task.persona[learned])) >= ENOUGH
     half = folds_of(pd.Series(task.persona), 2, task.seed)
 
     def learn(rows: np.ndarray) -> np.ndarray:
         rows = rows & enough
         return fit_map(task.pairs[rows], task.relevant[rows], task.persona[rows], *embedded, seed=task.seed)
 
-    def cosines(adapter: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def cosines(mapping: np.ndarray, rows: np.ndarray) -> np.ndarray:
         found = np.zeros(len(rows))
         if enough:
-            found[rows] = mapped_cosines(task.pairs[rows], *embedded, adapter)
+            found[rows] = mapped_cosines(task.pairs[rows], *embedded, mapping)
         return found
 
-    whole = learn(task.training)
-
-    def evaluation(fold: int | None) -> np.ndarray:
-        adapter = whole if fold is None else learn(task.training & (task.topic_fold != fold))
-        return cosines(adapter, task.evaluation & ((fold is None) | (task.topic_fold == fold)))
-
-    @cache
-    def of_halves(folds: frozenset[int]) -> np.ndarray:
-        about, found = np.isin(task.topic_fold, list(folds)), np.zeros(len(half))
-        for side in (0, 1):
-            adapter = learn(task.training & (half != side) & ~about)
-            found += cosines(adapter, task.training & (half == side) & about)
-        return found
-
-    return cross_fitted(task, evaluation, lambda one, other: of_halves(frozenset((one, other)))), whole
-
-
-def encoder_cosines(task: RankingTask, met: np.ndarray, arrays: Mapping[str, np.ndarray]) -> Cosines | None:
-    """Cosines by fine-tuned encoders; None where they are not kept for every fold that the task has.
-
-    Args:
-        met: the cosine of each pair by encoders that learned from all topics.
-        arrays: from `lib.assistant.search_training.fold_cosines`, of the same queries and items.
-
-    Raises:
-        ValueError: a pair has no cosine that it must have.
-    """
-    folds = sorted(int(number) for number in np.unique(task.topic_fold))
-    names = {f"without_{one}_{other}_training" for one in folds for other in folds if one < other}
-    if not names or not names | {f"without_{fold}_evaluation" for fold in folds} <= set(arrays):
-        return None
-
-    def placed(name: str, rows: np.ndarray, needed: np.ndarray) -> np.ndarray:
-        values = np.zeros(len(rows))
-        values[rows] = arrays[name].astype(float)
-        if missing := int((np.isnan(values) & needed).sum()):  # a 0 in its place would pass for a cosine
-            raise ValueError(f"{name}: {missing} of {int(needed.sum())} pairs have no cosine")
-        return np.nan_to_num(values)
-
-    def evaluation(fold: int | None) -> np.ndarray:
-        if fold is None:
-            return met
-        return placed(f"without_{fold}_evaluation", task.evaluation, task.evaluation & (task.topic_fold == fold))
-
-    def training(one: int, other: int) -> np.ndarray:
-        name = f"without_{min(one, other)}_{max(one, other)}_training"
-        return placed(name, task.training, task.training & np.isin(task.topic_fold, (one, other)))
-
-    return cross_fitted(task, evaluation, training)
+    whole, folds = learn(learned), np.unique(fold)
+    arrays = {"evaluation": cosines(whole, asked)[asked]}
+    for number in folds:
+        found = cosines(learn(learned & (fold != number)), asked & (fold == number))
+        arrays[f"without_{number}_evaluation"] = found[asked]
+    for one, other in combinations(folds, 2):
+        about = (fold == one) | (fold == other)
+        sides = [(learned & (half != side) & ~about, learned & (half == side) & about) for side in (0, 1)]
+        found = sum(cosines(learn(taught), rows) for taught, rows in sides)
+        arrays[f"without_{one}_{other}_training"] = found[learned]
+    return arrays, whole

@@ -20,27 +20,23 @@ from lib.assistant.world import frames, simulate_from
 SWEEPS = {"meaning_share": (0.0, 1 / 3, 2 / 3, 1.0), "habit_strength": (0.0, 0.4, 0.8, 1.0)}
 
 
-def small_knobs(knobs: WorldKnobs, n_personas: int, **changes: Any) -> WorldKnobs:
-    """The same world with fewer personas, as many queries each, and some knobs changed."""
-    share = n_personas / knobs.n_personas
-    sizes: dict[str, Any] = {
-        "n_personas": n_personas,
-        "n_training_queries": max(n_personas, round(knobs.n_training_queries * share)),
-        "n_evaluation_queries": max(1, round(knobs.n_evaluation_queries * share)),
-    }
-    return replace(knobs, **sizes, **changes)
-
-
 def swept_knobs(base: WorldKnobs, n_personas: int) -> dict[tuple[str, float], WorldKnobs]:
-    """The knobs of a small world for each level of each of `SWEEPS`. Where the share of meaning queries changes, habit
-    and either queries share the rest."""
-    return {
-        (knob, level): small_knobs(
-            base, n_personas, **{knob: level}, **({"habit_share": (1 - level) / 2} if knob == "meaning_share" else {})
-        )
-        for knob, levels in SWEEPS.items()
-        for level in levels
-    }
+    """The knobs of a smaller world, with as many queries a persona, for each level of each of `SWEEPS`. Where the share
+    of meaning queries changes, habit and either queries share the rest."""
+    share, found = n_personas / base.n_personas, {}
+    small = replace(
+        base,
+        n_personas=n_personas,
+        n_training_queries=max(n_personas, round(base.n_training_queries * share)),
+        n_evaluation_queries=max(1, round(base.n_evaluation_queries * share)),
+    )
+    for knob, levels in SWEEPS.items():
+        for level in levels:
+            changes: dict[str, Any] = {knob: level} | (
+                {"habit_share": (1 - level) / 2} if knob == "meaning_share" else {}
+            )
+            found[knob, level] = replace(small, **changes)
+    return found
 
 
 def simulate_worlds(data: str | Path, worlds: Mapping[Any, WorldKnobs]) -> dict[Any, dict[str, pd.DataFrame]]:

@@ -1,79 +1,32 @@
-"""When a negative control holds, on recalls with known means, and what it finds in a small world."""
+"""What rankers find when a link of their data is cut, in a small world."""
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from lib.assistant.controls import (
-    HALFWAY,
-    LOG_DRAWS,
-    MARGIN,
-    negative_controls,
-    permute_labels,
-    permute_logs,
-    relevant_dealt_anew,
-    reverse,
-    weighed,
-)
-from lib.evaluation.inference import Resampling
+from lib.assistant.controls import cut_links, permute_labels, permute_logs, relevant_dealt_anew
+from lib.evaluation.comparison import per_query_scores
 from tests.assistant.test_ranking import recall, task  # noqa: F401
-
-N = 40
-OVER = Resampling(np.arange(N) % 8, 100, 0)
-WOBBLE = 0.01 * np.where(np.arange(N) // 2 % 2, 1, -1)  # where nothing varies an interval is wide
-
-
-def weigh(recall, other=40.0, one_sided=False):
-    draws = np.tile(recall * np.ones(N), (2, 1))
-    return weighed("a link", draws, "a reference", other * np.ones((1, N)), OVER, one_sided)
-
-
-@pytest.mark.parametrize(
-    ("recall", "one_sided", "holds"),
-    [
-        (40.0 + MARGIN - 0.1, False, True),
-        (40.0 + MARGIN + 0.1, False, False),
-        (40.0 - MARGIN - 0.1, False, False),
-        (40.0 + MARGIN + 0.1, True, False),
-        (40.0 - MARGIN - 9.0, True, True),  # what comes through could only add
-    ],
-)
-def test_a_control_holds_within_the_margin(recall, one_sided, holds):
-    found = weigh(recall + WOBBLE, one_sided=one_sided)
-    assert found["holds"] == holds
-    assert found["difference"] == pytest.approx(recall - 40.0)
-    assert (found["recall"], found["reference_recall"], found["draws"]) == (pytest.approx(recall), 40.0, 2)
-
-
-def test_a_control_that_scatters_too_much_is_not_shown_to_hold():
-    found = weigh(40.0 + np.where(np.arange(N) // 2 % 2, 60.0, -60.0))
-    assert found["difference"] == pytest.approx(0)
-    assert not found["holds"]
-
-
-def test_a_ranking_reversed_has_the_last_first():
-    run = pd.DataFrame({"query": list("aabb"), "item": list("xyxz"), "rank": [1, 2] * 2, "score": [2.0, 1.0, 4.0, 3.0]})
-    assert reverse(run)[["query", "item"]].to_numpy().tolist() == [["a", "y"], ["a", "x"], ["b", "z"], ["b", "x"]]
 
 
 def test_with_a_link_cut_a_ranker_loses_what_the_log_gave(task):  # noqa: F811
-    labels = task.gold.set_index("query").loc[task.queries_of("evaluation")]
-    habit = (labels["kind"] == "habit").to_numpy()
-    groups = {"all": np.ones(len(labels), dtype=bool), "habit": habit}
-    columns = task.groups["categorical"] + task.groups["text"]
-    blind = task.rank(task.predict(task.learn(columns=columns), task.evaluation))
-    no_usage = np.full(len(labels), recall(task, {"run": blind})["run"])
-    found = negative_controls(task, 3, 3, no_usage, groups, Resampling(labels["need"].to_numpy(), 100, 7))
-    assert found[["control", "queries", "draws"]].to_numpy().tolist() == [
-        ["logs permuted", "all", LOG_DRAWS],
-        ["logs permuted", "habit", LOG_DRAWS],
-        ["labels permuted", "all", 3],
-        ["labels permuted", "habit", 3],
-    ]
-    assert found["reference"].tolist() == ["without usage"] * 2 + [HALFWAY] * 2
+    names = task.queries_of("evaluation")
+    habit = (task.gold.set_index("query").loc[names, "kind"] == "habit").to_numpy()
+    found = cut_links(task, 3, 3)
+    assert found.index.tolist() == names
+    means = found[habit].mean().droplevel(["metric", "k"])
     whole = recall(task, {"run": task.rank(task.fit()[1])}, kind="habit")["run"]
-    assert (found.query("queries == 'habit'")["recall"] < whole - 20).all()
-    assert found["difference"].abs().max() < 25
+    assert means.max() < whole - 20
+    assert abs(means["labels_permuted"] - means["halfway_to_its_reverse"]) < 25
+
+
+def test_the_reference_is_halfway_between_a_ranking_and_its_reverse(task):  # noqa: F811
+    found = cut_links(task, 1, 3).droplevel(["metric", "k"], axis=1)
+    labels = permute_labels(task.pairs, task.relevant, np.random.default_rng([task.seed, 100]))
+    scores = task.predict(task.learn(labels=labels), task.evaluation)
+    runs = {"forwards": task.rank(scores), "backwards": task.rank(-scores)}
+    both = per_query_scores(runs, task.qrels, task.queries_of("evaluation"), [3]).xs("recall", axis=1, level="metric")
+    np.testing.assert_array_equal(found["labels_permuted"], both["forwards", 3])
+    np.testing.assert_allclose(found["halfway_to_its_reverse"], both.mean(axis=1))
 
 
 def test_permuted_logs_stay_whole_and_with_their_persona(task):  # noqa: F811
@@ -84,14 +37,6 @@ def test_permuted_logs_stay_whole_and_with_their_persona(task):  # noqa: F811
     assert pd.Series(permuted["item"].to_numpy()).groupby(opens["item"].to_numpy()).nunique().max() == 1
     assert (permuted["item"] != opens["item"]).mean() > 0.9
     pd.testing.assert_frame_equal(permuted[["time", "place"]], opens[["time", "place"]])
-
-
-def test_permuted_labels_keep_their_number(task):  # noqa: F811
-    permuted = permute_labels(task.pairs, task.relevant, np.random.default_rng(0))
-    query = task.pairs["query"]
-    per_query = [pd.Series(labels).groupby(query).sum() for labels in (permuted, task.relevant)]
-    pd.testing.assert_series_equal(*per_query)
-    assert (permuted & task.relevant).sum() < 0.15 * task.relevant.sum()
 
 
 def test_relevant_items_are_dealt_among_the_querys_candidates(task):  # noqa: F811

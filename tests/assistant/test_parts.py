@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant import parts as module
-from lib.assistant.parts import ABOUT, adapters, assistant_recipes, name_of, ship_adapter, taught_queries
+from lib.assistant.parts import ABOUT, assistant_recipes, make_planner, make_writer, taught_queries
 from lib.assistant.planners import PlannerLesson, planner_settings, read_planner_lesson, shipped_planner
 from lib.assistant.queries import held_out_needs
 from lib.assistant.schemas import WorldKnobs
@@ -22,7 +22,8 @@ from lib.workbook.parts import FOLDER, RECORD, Recipe
 from tests.generation.conftest import build_model
 
 SEED = 7
-WRITER, PLANNER = name_of("cot_writer", 12), name_of("planner", 18)
+WRITER, PLANNER = "cot_writer-12", "planner-18"
+ADAPTERS = ("cot_writer-2000", "planner-4338")
 SMALL = Training(rank=2, alpha=4, batch_size=8)
 
 
@@ -75,31 +76,19 @@ def book_of(model, root, tiny, **values):
     return Workbook(model, notebook_parameters(model, profile="tiny", seed=SEED, **base, **values), root)
 
 
-def small(kind, size):
-    return replace(adapters()[name_of(kind, module.SIZES[kind])], size=size)
-
-
 def training_of(tables):
     every = tables["queries"].merge(tables["gold"].drop(columns="split"), on="query")
     return every[every["split"] == "training"]
-
-
-def test_parts_say_what_they_are_made_from():
-    every = assistant_recipes()
-    assert list(every) == [*adapters(), "search_folds", "lambdamart", "tool_rankers"]
-    assert {name: every[name].notebook for name in adapters()} == {
-        "cot_writer-2000": "03_cot_augmentation",
-        "planner-4338": "07_planner",
-    }
-    assert list(every["planner-4338"].needs) == ["01_data_gen", "03_cot_augmentation", "06_tool_retrieval"]
 
 
 @pytest.mark.parametrize("profile", ["quick", "full"])
 def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile):
     """Else they would train their own."""
     values = read_profile(ROOT / "notebooks" / "profiles" / f"{profile}.yaml")
+    writing = notebook_parameters("03_cot_augmentation", values)
+    assert f"cot_writer-{writing.distilled_pairs}" in assistant_recipes()
     asked = {
-        "cot_writer-2000": module.chain_writer_settings(notebook_parameters("03_cot_augmentation", values)),
+        "cot_writer-2000": replace(module.WRITING, seed=writing.seed),
         "planner-4338": planner_settings(notebook_parameters("07_planner", values)),
     }
     for part, settings in asked.items():
@@ -111,10 +100,9 @@ def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile)
 
 
 def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, tables):
-    book = book_of(
-        "03_cot_augmentation", write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4
-    )
-    module.ship_adapter(WRITER, small("cot_writer", 12), book, book.root)
+    book = book_of("03_cot_augmentation", write(), tiny, distilled_pairs=12, cot_training_queries=4)
+    assert make_writer(book, book.root)
+    assert not make_writer(book, book.root), "it is shipped already, and fits"
     training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
     learned, asked, found = taught_queries(book.parameters, training, unseen, book.root)
     assert found.folder == book.root / FOLDER / WRITER
@@ -125,36 +113,24 @@ def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, ta
     made = module.taken_or_trained(found, tiny, None, book.data / "runs", SMALL)
     assert (made.shipped, made.reason, made.rows) == (True, "", len(learned))
 
-
-def test_one_changed_query_refuses_the_writer_and_the_notebook_trains_its_own(write, tiny, tables):
-    book = book_of(
-        "03_cot_augmentation", write(), tiny, shipped_writer_pairs=12, distilled_pairs=3, cot_training_queries=4
-    )
-    module.ship_adapter(WRITER, small("cot_writer", 12), book, book.root)
-    training, unseen = training_of(tables), held_out_needs(tables["gold"]["need"].unique(), SEED)
-    first = taught_queries(book.parameters, training, unseen, book.root)[0].index[0]
-    training.loc[first, "text"] += " Please."
+    # One changed query, and the notebook trains its own.
+    training.loc[learned.index[0], "text"] += " Please."
     learned, asked, found = taught_queries(book.parameters, training, unseen, book.root)
     assert found.reason == f"The shipped part {WRITER} is not used: it was trained on other pairs than these."
-    assert (len(learned), len(asked)) == (3, 4)
     pairs = module.writer_pairs(learned)
     made = module.taken_or_trained(found, tiny, pairs, book.data / "runs", SMALL, dtype="float32")
-    assert (made.shipped, made.reason, made.rows) == (False, found.reason, 3)
+    assert (made.shipped, made.reason, made.rows) == (False, found.reason, len(learned))
 
 
-def test_a_world_without_enough_queries_takes_no_shipped_writer(tables, tiny, tmp_path):
-    training = training_of(tables)
-    asked_for = {"profile": "tiny", "writer": tiny, "distilled_pairs": 3, "cot_training_queries": 4}
-    taught = taught_queries(
-        notebook_parameters("03_cot_augmentation", **asked_for, shipped_writer_pairs=24), training, [], tmp_path
-    )
-    assert taught[2].reason == ("The shipped part cot_writer-24 is not used: this world has 24 training queries.")
-    assert len(taught[0]) == 3
-    none = taught_queries(
-        notebook_parameters("03_cot_augmentation", **asked_for, shipped_writer_pairs=0), training, [], tmp_path
-    )
-    assert none[2].reason == ""
-    assert none[0].equals(taught[0])
+def test_without_an_experts_chain_there_is_nothing_to_learn(write, tiny, tables):
+    bare = tables | {"gold": tables["gold"].assign(cot="")}
+    book = book_of("03_cot_augmentation", write(bare), tiny, distilled_pairs=12, cot_training_queries=4)
+    learned, asked, found = taught_queries(book.parameters, training_of(bare), [], book.root)
+    assert learned.empty
+    assert len(asked) == 4
+    assert found == module.NONE
+    with pytest.raises(ValueError, match="cot_writer: no training query of this world has an expert's CoT"):
+        make_writer(book, book.root)
 
 
 # ---------------------------------------------------------------- the planner
@@ -162,7 +138,7 @@ def test_a_world_without_enough_queries_takes_no_shipped_writer(tables, tiny, tm
 
 def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, capsys):
     book = book_of("07_planner", write(), tiny, shown_tools=3, shown_items=2, shipped_planner_pairs=18)
-    recipe = Recipe("plans", "07_planner", {}, functools.partial(module.ship_adapter, PLANNER, small("planner", 18)))
+    recipe = Recipe("plans", "07_planner", {}, functools.partial(make_planner, size=18))
     for seed, expected in ((0, "now in data/trained"), (1, "shipped already, and it fits")):
         write(seed=seed)
         assert command.make_part(PLANNER, recipe, book, book.root) == (not seed)
@@ -192,7 +168,7 @@ def source_of(book):
 
 def test_one_changed_query_refuses_the_planner_and_the_notebook_trains_its_own(write, tiny, tables):
     book = book_of("07_planner", write(), tiny, shipped_planner_pairs=18)
-    module.ship_adapter(PLANNER, small("planner", 18), book, book.root)
+    make_planner(book, book.root, 18)
     row = np.flatnonzero(tables["queries"]["split"] == "training")[0]
     write(changed(tables, "queries", "text", row))
     lesson = read_planner_lesson(book)
@@ -246,10 +222,8 @@ def test_no_planner_is_looked_for_where_none_is_wanted(write, tiny):
 
 
 def test_a_world_that_is_too_small_says_so(write, tiny):
-    root = write()
-    for kind, model in (("planner", "07_planner"), ("cot_writer", "03_cot_augmentation")):
-        with pytest.raises(ValueError, match=f"{kind}-25: this world has 24"):
-            ship_adapter(name_of(kind, 25), small(kind, 25), book_of(model, root, tiny), root)
+    with pytest.raises(ValueError, match="planner-25: this world has 24"):
+        make_planner(book_of("07_planner", write(), tiny), size=25)
 
 
 @pytest.fixture
@@ -297,7 +271,7 @@ def test_a_writer_that_was_trained_writes_before_the_planner_learns(monkeypatch,
     anew = []
     monkeypatch.setattr(command, "world_of", lambda *given: anew.append(given[3]))
     monkeypatch.setattr(command, "make_part", lambda *_: trained)
-    assert command.make_parts(["tiny", *adapters()]) == 0
+    assert command.make_parts(["tiny", *ADAPTERS]) == 0
     assert anew == [False, trained]
 
 

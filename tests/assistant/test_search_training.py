@@ -1,93 +1,80 @@
 """Which queries each encoder of search learns from and is asked, and what is kept of those trained without a fold."""
 
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.assistant import search_training as module
+from lib.assistant.queries import NEED_FOLDS, folds_of_needs
 from lib.assistant.search_training import (
-    COSINES,
     KEPT_DEPTH,
-    RANKINGS,
     FoldTraining,
     chains_of_one_writer,
-    evaluation_sets,
+    encoder_sets,
     keep,
     kept_cosines,
     kept_rankings,
     train_fold_cosines,
     train_fold_rankings,
-    training_sets,
 )
 from lib.retrieval.stores import candidate_pairs, folds_of
 from lib.retrieval.training import Finetuning
-from lib.workbook.inputs import InputError
 
 SETTINGS = Finetuning(1e-3, 2, seed=7)
 CHAINS = pd.Series({"q0": "Look here.", "q3": "Look there.", "foreign": "No."})
 
 
-def asked_by(personas, text="what?"):
+def asked_by(personas, new):
     names = [f"q{i}" for i in range(len(personas))]
-    return pd.DataFrame({"query": names, "persona": list(personas), "text": text})
+    frame = pd.DataFrame({"query": names, "persona": list(personas), "text": "what?"})
+    return frame.assign(fold=np.where(frame["query"].isin(new), 0, 1))
 
 
 @pytest.fixture
 def training():
-    return asked_by("aabbccddee")
+    return asked_by("aabbccddee", ["q3", "q4"])
 
 
 @pytest.fixture
 def sets(training):
-    return training_sets(training, training["query"].isin(["q3", "q4"]).to_numpy(), CHAINS, [4, 2, 5, 2], seed=1)
+    return encoder_sets(training, asked_by("xyz", ["q1", "q2"]), (CHAINS, CHAINS), [4, 2, 5, 2], seed=1)
 
 
 # ---- what notebook 04 trains
 
 
-def test_each_model_gets_its_queries(sets):
-    sizes = {name: len(part) for name, part in sets.items()}
-    assert sizes.pop("half_0") + sizes.pop("half_1") == 10
+def test_each_model_gets_its_queries(sets, training):
+    sizes = {name: len(learned) for name, (learned, _) in sets.items()}
+    assert sizes.pop("half_0") in (4, 6)
     assert sizes == {
         "finetuned": 10, "first_2": 2, "first_4": 4, "finetuned_unseen_needs": 8, "finetuned_subset": 1,
         "finetuned_cot": 1, "permuted": 4,
     }  # fmt: skip
-    assert not {"q3", "q4"} & set(sets["finetuned_unseen_needs"]["query"])
-    assert sets["permuted"] is sets["first_4"], "half of ten and more is left out"
-
-
-def test_a_half_is_trained_on_the_other_personas(sets, training):
+    assert not {"q3", "q4"} & set(sets["finetuned_unseen_needs"][0]["query"])
+    assert sets["permuted"][0] is sets["first_4"][0], "half of ten and more is left out"
     half = folds_of(training["persona"], 2, 1)
-    for side in (0, 1):
-        assert set(sets[f"half_{side}"]["query"]) == set(training["query"][half != side])
-        assert not set(sets[f"half_{side}"]["persona"]) & set(training["persona"][half == side])
-
-
-def test_a_chain_is_all_that_tells_two_models_apart(sets):
-    without, with_chain = sets["finetuned_subset"], sets["finetuned_cot"]
-    assert without["query"].tolist() == with_chain["query"].tolist() == ["q0"]
-    assert (without["text"].item(), with_chain["text"].item()) == ("what?", "what? Look here.")
-
-
-def test_without_training_queries_nothing_is_trained(training):
-    none = training.head(0)
-    assert training_sets(none, np.zeros(0, dtype=bool), CHAINS, [4], seed=1) == {}
-    assert evaluation_sets([], asked_by("xy"), np.array([True, False]), CHAINS) == {}
+    assert not set(sets["half_0"][0]["persona"]) & set(training["persona"][half == 0])
 
 
 def test_models_are_asked_what_they_are_compared_on(sets):
-    evaluation = asked_by("xyz")
-    asked = evaluation_sets([*sets], evaluation, np.array([False, True, True]), CHAINS)
-    assert {name: part["query"].tolist() for name, part in asked.items()} == {
-        "half_0": ["q0", "q1", "q2"], "first_2": ["q0", "q1", "q2"], "first_4": ["q0", "q1", "q2"],
-        "permuted": ["q0", "q1", "q2"], "finetuned_unseen_needs": ["q1", "q2"], "finetuned_subset": ["q0"],
-        "finetuned_cot": ["q0"],
+    assert {name: asked["query"].tolist() for name, (_, asked) in sets.items()} == {
+        "finetuned": ["q0", "q1", "q2"], "half_0": ["q0", "q1", "q2"], "first_2": ["q0", "q1", "q2"],
+        "first_4": ["q0", "q1", "q2"], "permuted": ["q0", "q1", "q2"], "finetuned_unseen_needs": ["q1", "q2"],
+        "finetuned_subset": ["q0"], "finetuned_cot": ["q0"],
     }  # fmt: skip
-    assert asked["finetuned_cot"]["text"].tolist() == ["what? Look here."]
-    bare = evaluation_sets([*sets], evaluation, np.zeros(3, dtype=bool), CHAINS.head(0))
-    assert list(bare) == ["half_0", "first_2", "first_4", "permuted"]
+
+
+def test_a_chain_is_all_that_tells_two_models_apart(sets):
+    for without, with_chain in zip(sets["finetuned_subset"], sets["finetuned_cot"], strict=True):
+        assert without["query"].tolist() == with_chain["query"].tolist() == ["q0"]
+        assert (without["text"].item(), with_chain["text"].item()) == ("what?", "what? Look here.")
+
+
+def test_what_has_nothing_to_learn_from_or_to_be_asked_is_not_trained(training):
+    evaluation = asked_by("xy", ["q1"])
+    assert encoder_sets(training.head(0), evaluation, (CHAINS, CHAINS), [4], seed=1) == {}
+    bare = encoder_sets(training, evaluation, (CHAINS, CHAINS.head(0)), [], seed=1)
+    assert list(bare) == ["finetuned", "half_0", "finetuned_unseen_needs", "permuted"]
 
 
 def test_evaluation_takes_the_writer_of_training():
@@ -105,14 +92,10 @@ def test_evaluation_takes_the_writer_of_training():
 # ---- without folds of topics
 
 
-def lessons_of(small_world, encoder="none", **changed):
-    frames, vectors = small_world
-    return FoldTraining.of_world(frames | changed, vectors, 4, SETTINGS, 1, encoder)
-
-
 def in_three_folds(small_world, tiny, **changed):
     """Every two of five folds would be twenty encoders."""
-    lessons = lessons_of(small_world, tiny, **changed)
+    frames, vectors = small_world
+    lessons = FoldTraining.of_world(frames | changed, vectors, SETTINGS, 1, tiny)
     for frame in (lessons.learned, lessons.asked):
         frame["fold"] = frame["fold"].clip(upper=2)
     return lessons
@@ -125,88 +108,70 @@ def lessons(small_world, tiny):
 
 @pytest.fixture(scope="module")
 def made(lessons, tmp_path_factory):
-    """The cosines, and for each encoder its folder's name, the queries it learned from and the texts it read."""
-    learned, read, patch = {}, {}, pytest.MonkeyPatch()
+    """The cosines, the rankings, and for each encoder's name the queries that it learned from and was asked."""
+    learned, asked, patch = {}, {}, pytest.MonkeyPatch()
+    train, find = FoldTraining.encoder_on, module.search
 
     def watched(again, queries, output, progress=False):
         learned[output.name] = queries
-        model = original(again, queries, output, progress)
-        read[id(model)] = output.name
-        keeping.append(model)  # or another one may get its id
-        return model
+        return train(again, queries, output, progress)
 
-    def reading(model, texts, **rest):
-        asked.setdefault(read[id(model)], []).extend(texts)
-        return encode(model, texts, **rest)
+    def searching(model, queries, *rest, **how):
+        asked[[*learned][-1]] = queries
+        return find(model, queries, *rest, **how)
 
-    keeping, asked = [], {}
-    original, encode = FoldTraining.encoder_on, module.encode
     patch.setattr(FoldTraining, "encoder_on", watched)
-    patch.setattr(module, "encode", reading)
-    found = train_fold_cosines(lessons, tmp_path_factory.mktemp("encoders"))
+    patch.setattr(module, "search", searching)
+    folder = tmp_path_factory.mktemp("encoders")
+    cosines, rankings = train_fold_cosines(lessons, folder), train_fold_rankings(lessons, folder)
     patch.undo()
-    return found, learned, asked
+    return cosines, rankings, learned, asked
 
 
-def test_every_query_is_asked_in_one_fold_and_labels_of_evaluation_queries_are_not_kept(small_world):
-    lessons, queries = lessons_of(small_world), small_world[0]["queries"]
+def test_held_out_needs_are_the_first_fold():
+    folds = folds_of_needs([f"n{number}" for number in range(11)] * 2, {"n3", "n4"}, 7)
+    assert {name for name, fold in folds.items() if fold == 0} == {"n3", "n4"}
+    assert sorted(pd.Series(folds).value_counts().tolist()) == [2, 2, 2, 2, 3]
+    assert set(folds.values()) == set(range(NEED_FOLDS))
+
+
+def test_every_query_is_asked_in_one_fold_and_labels_of_evaluation_queries_are_not_kept(small_world, lessons):
+    queries = small_world[0]["queries"]
     evaluation = set(queries["query"][queries["split"] == "evaluation"])
     assert set(lessons.asked["query"]) == evaluation
-    assert lessons.folds == sorted(lessons.asked["fold"].unique())
     assert not evaluation & {*lessons.qrels["query"], *lessons.negatives["query"], *lessons.learned["query"]}
 
 
-def test_no_model_met_the_topics_that_it_is_asked_about(small_world, tiny, tmp_path, monkeypatch):
-    lessons, gold = lessons_of(small_world, tiny), small_world[0]["gold"].set_index("query")["need"]
-    met = []
-
-    def watched(queries, *rest):
-        met.append(set(gold[queries["query"]]))
-        return original(queries, *rest)
-
-    original = module.training_rows
-    monkeypatch.setattr(module, "training_rows", watched)
-    found = train_fold_rankings(lessons, tmp_path)
-    later = [fold for fold in lessons.folds if fold]
-    assert found["variant"].unique().tolist() == [f"without_{fold}" for fold in later]
-    for fold, learned in zip(later, met, strict=True):
-        asked = lessons.asked[lessons.asked["fold"] == fold]
-        assert set(found["query"][found["variant"] == f"without_{fold}"]) == set(asked["query"])
-        assert not set(asked["need"]) & learned
-
-
-def test_a_cosine_says_something_of_the_folds_left_out_alone(lessons, made):
-    found, folds = made[0], lessons.folds
-    items = lessons.items[lessons.items["persona"].isin(lessons.learned["persona"])]
-    training = candidate_pairs(lessons.learned, items, on="persona")
-    asked = candidate_pairs(lessons.asked, lessons.items, on="persona")
-    for fold in folds:
-        values = found[f"without_{fold}_evaluation"]
-        assert values.dtype == np.float16
-        theirs = lessons.asked["query"][lessons.asked["fold"] == fold]
-        np.testing.assert_array_equal(np.isfinite(values), asked["query"].isin(theirs).to_numpy())
-    fold = training["query"].map(lessons.learned.set_index("query")["fold"])
-    for one, other in combinations(folds, 2):
-        values = found[f"without_{one}_{other}_training"]
-        np.testing.assert_array_equal(np.isfinite(values), fold.isin([one, other]))
-    assert len(found) == len(folds) + len(list(combinations(folds, 2)))
-
-
 def test_no_encoder_met_the_topic_or_the_person_that_it_is_asked_about(lessons, made):
-    _, learned, asked = made
-    assert len(learned) == len(lessons.folds) + 2 * len(list(combinations(lessons.folds, 2)))
-    training = lessons.learned
+    *_, learned, asked = made
+    assert len(learned) == 3 + 2 * 3
     for name, queries in learned.items():
         numbers = name.removeprefix("finetuned_without_").partition("_half")[0].split("_")
         assert not set(queries["fold"]) & set(map(int, numbers))
-        read = set(asked[name])
-        if "half" in name:
-            others = training[training["persona"].isin(set(queries["persona"]))]
-            assert read & set(training["text"])
-            assert not read & set(others["text"])
-        else:
-            theirs = lessons.asked[lessons.asked["fold"] == int(numbers[0])]
-            assert read <= set(theirs["text"]) | set(lessons.items["text"])
+        assert set(asked[name]["fold"]) <= set(map(int, numbers))
+        assert not set(queries["persona"]) & set(asked[name]["persona"])
+
+
+def test_a_ranking_of_each_later_fold_is_by_what_did_not_meet_it(lessons, made):
+    found = made[1]
+    assert found["variant"].unique().tolist() == ["without_1", "without_2"]
+    for fold in (1, 2):
+        theirs = lessons.asked["query"][lessons.asked["fold"] == fold]
+        assert set(found["query"][found["variant"] == f"without_{fold}"]) == set(theirs)
+
+
+def test_a_cosine_says_something_of_the_folds_left_out_alone(lessons, made):
+    found, ranked = made[:2]
+    assert len(found) == 3 + 3
+    for name, values in found.items():
+        queries = lessons.asked if name.endswith("evaluation") else lessons.learned
+        pairs = candidate_pairs(queries, lessons.items, on="persona")
+        about = pairs["query"].map(queries.set_index("query")["fold"]).astype(str)
+        np.testing.assert_array_equal(np.isfinite(values), about.isin(name.split("_")[1:-1]))
+        assert values.dtype == np.float16
+    pairs = candidate_pairs(lessons.asked, lessons.items, on="persona")
+    both = pairs.assign(cosine=found["without_1_evaluation"]).merge(ranked[ranked["variant"] == "without_1"])
+    np.testing.assert_allclose(both["cosine"], both["score"], atol=1e-3)
 
 
 def test_what_is_kept_is_found_again_in_this_world_alone(small_world, tiny, lessons, made, tmp_path):
@@ -225,7 +190,3 @@ def test_what_is_kept_is_found_again_in_this_world_alone(small_world, tiny, less
     for changed in ({"queries": asked_other}, {"items": mended}):
         other = in_three_folds(small_world, tiny, **changed)
         assert kept_rankings(other, tmp_path) is kept_cosines(other, tmp_path) is None
-    for path, find in ((RANKINGS, kept_rankings), (COSINES, kept_cosines)):
-        (tmp_path / path).write_text("no such file")
-        with pytest.raises(InputError, match=path.name):
-            find(lessons, tmp_path)

@@ -9,7 +9,6 @@ import pytest
 
 from lib.assistant import second_stage
 from lib.assistant.one_query import PersonaIndex
-from lib.assistant.queries import NEED_FOLDS, folds_of_needs
 from lib.assistant.ranking import RankingTask
 from lib.assistant.second_stage import (
     ENOUGH,
@@ -17,13 +16,12 @@ from lib.assistant.second_stage import (
     Alike,
     adapt_cosines,
     alike_by_persona,
-    encoder_cosines,
+    cross_fitted,
     first_on_new_topics,
     fit_second,
     neighbour_features,
     own_scores,
     relative_to_query,
-    score_one,
     second_on_new_topics,
     signals_of_neighbours,
 )
@@ -97,7 +95,9 @@ def task(world):
 
 @pytest.fixture(scope="module")
 def adapted(task, world):
-    return adapt_cosines(task, world[1])
+    """Cosines of known and new topics, and the map."""
+    arrays, mapping = adapt_cosines(task, world[1])
+    return *cross_fitted(task, arrays), mapping
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def first(task):
 
 @pytest.fixture(scope="module")
 def second(task, alike, first, adapted):
-    return fit_second(task, alike, first, adapted[0].known)
+    return fit_second(task, alike, first, adapted[0])
 
 
 def told(task, noise=0.01):
@@ -154,34 +154,19 @@ def test_logs_are_alike_where_they_are_opened_at_the_same_moments():
     assert elsewhere[0][0, 1] == 0
 
 
-def test_an_open_at_the_very_minute_of_the_query_is_no_part_of_its_log():
-    """It may be how the query was answered. A minute later it counts."""
-    items = pd.DataFrame({"item": ["a", "b"]})
-    moments = ["2024-01-07 09:00", "2024-01-07 12:00"]
-    opens = pd.DataFrame({"item": ["a", "b"], "time": pd.to_datetime(moments), "place": "home"})
-    times = pd.Series(pd.to_datetime([moments[1], "2024-01-07 12:01"]))
-    alike, state = log_similarities(items, opens, times)
-    assert state.tolist() == [0, 1]
-    np.testing.assert_allclose(alike[0], np.diag([1.0, 0.0]), atol=1e-12)
-    assert alike[1][1, 1] == pytest.approx(1)
-    alone, _ = log_similarities(items, opens, times[:1])
-    np.testing.assert_array_equal(alone[0], alike[0])
-
-
-def slow_neighbours(scores, matrix, ties, top):
+def slow_neighbours(scores, matrix, ties):
     """The features of one query, item by item."""
     n, rows = len(scores), []
     for i in range(n):
         others = sorted((j for j in range(n) if j != i), key=lambda j: (-scores[j], ties[j]))
-        near = [matrix[i, j] for j in others[:top]]
         weight = np.exp([scores[j] for j in others])
-        rows.append((max(near), np.mean(near), np.average([matrix[i, j] for j in others], weights=weight)))
+        near = matrix[i, others[0]]
+        rows.append((near, near, np.average([matrix[i, j] for j in others], weights=weight)))
     return np.array(rows)
 
 
-@pytest.mark.parametrize("top", [1, 2, 9])
-def test_an_item_is_compared_with_the_best_others(top):
-    rng = np.random.default_rng(top)
+def test_an_item_is_compared_with_the_best_other():
+    rng = np.random.default_rng(1)
     vectors = unit(rng.normal(size=(5, 3)))
     logs = unit(rng.random((2, 5, 4)))
     logs = logs @ logs.transpose(0, 2, 1)
@@ -190,18 +175,18 @@ def test_an_item_is_compared_with_the_best_others(top):
     scores[0, 1:4] = 2.0  # ties among the best
     ties = np.array([9, 1, 7, 3, 5], dtype=np.uint64)
     part = Alike(rows, ties, vectors @ vectors.T, logs, state)
-    found = neighbour_features(scores.ravel(), [part], top)
+    found = neighbour_features(scores.ravel(), [part])
     for query in range(3):
         for group, matrix in (("text", part.text), ("log", logs[state[query]])):
             names = [f"{group}_{name}" for name in ("nearest", "top", "all")]
-            slow = slow_neighbours(scores[query], matrix, ties, top)
+            slow = slow_neighbours(scores[query], matrix, ties)
             fast = np.column_stack([found[name][rows[query]] for name in names])
             np.testing.assert_allclose(fast, slow, atol=1e-12)
 
 
 def test_a_query_with_one_candidate_has_no_neighbours():
     part = Alike(np.array([[0]]), np.array([1], dtype=np.uint64), np.eye(1), np.eye(1)[None], np.array([0]))
-    assert all((column == 0).all() for column in neighbour_features(np.array([3.0]), [part], 3).values())
+    assert all((column == 0).all() for column in neighbour_features(np.array([3.0]), [part]).values())
 
 
 def test_neighbours_pass_on_what_they_score():
@@ -254,7 +239,7 @@ def test_evaluation_labels_take_no_part(task, alike, first, second, adapted):
     relevant = [
         rows[:1] if query in evaluation else rows for query, rows in task.gold.set_index("query")["relevant"].items()
     ]
-    blind = fit_second(replace(task, gold=task.gold.assign(relevant=relevant)), alike, first, adapted[0].known)
+    blind = fit_second(replace(task, gold=task.gold.assign(relevant=relevant)), alike, first, adapted[0])
     np.testing.assert_array_equal(blind[1], second[1])
 
 
@@ -263,7 +248,7 @@ def test_a_cosine_that_knows_the_labels_is_used(task, alike, first):
 
 
 def test_training_queries_are_scored_out_of_fold(task, alike, first, second, adapted):
-    features = second_stage._features_of_pairs(task, alike, first, adapted[0].known)
+    features = second_stage._features_of_pairs(task, alike, first, adapted[0])
     inside = second[0].predict(features)
     np.testing.assert_array_equal(inside[task.evaluation], second[1][task.evaluation])
     assert not np.allclose(inside[task.training], second[1][task.training])
@@ -274,27 +259,15 @@ def test_one_query_alone_gets_what_it_gets_among_all(task, world, first, second,
     query = task.queries.iloc[[row]].reset_index(drop=True)
     mine = (task.items["persona"] == query["persona"].item()).to_numpy()
     index = PersonaIndex(task.items[mine], task.opens[task.opens["item"].isin(task.items["item"][mine])],
-                         world[1]["items"][mine], adapter=adapted[1])  # fmt: skip
+                         world[1]["items"][mine], adapter=adapted[2])  # fmt: skip
     rows = (task.pairs["query_row"] == row).to_numpy()
     assert task.pairs["item"][rows].tolist() == index.names
     vector, features = world[1]["queries"][row], task.features[rows].reset_index(drop=True)
-    cosine = index.adapted(vector)
-    np.testing.assert_allclose(cosine, adapted[0].known[rows], atol=1e-6)
-    alone = score_one(second[0], index.alike(query["time"]), cosine, features, first[rows])
+    alone = index.second(second[0], index.alike(query["time"]), vector, features, first[rows])
     np.testing.assert_allclose(alone, second[1][rows], atol=1e-9)
-    index.adapter = None
-    with pytest.raises(ValueError, match="no map"):
-        index.adapted(vector)
 
 
 # ---- new topics
-
-
-def test_held_out_needs_are_the_first_fold():
-    folds = folds_of_needs([f"n{number}" for number in range(11)] * 2, {"n3", "n4"}, 7)
-    assert {name for name, fold in folds.items() if fold == 0} == {"n3", "n4"}
-    assert sorted(pd.Series(folds).value_counts().tolist()) == [2, 2, 2, 2, 3]
-    assert set(folds.values()) == set(range(NEED_FOLDS))
 
 
 def test_no_query_is_ranked_by_what_learned_from_its_topic(task, alike, adapted, monkeypatch):
@@ -307,7 +280,7 @@ def test_no_query_is_ranked_by_what_learned_from_its_topic(task, alike, adapted,
 
     monkeypatch.setattr(RankingTask, "learn", watched)
     first = first_on_new_topics(task)
-    scores = second_on_new_topics(task, alike, first, adapted[0].new)
+    scores = second_on_new_topics(task, alike, first, adapted[1])
     assert len(learned) == 2 * len(task.new_topics)
     for rows, asked in zip(learned, 2 * [asked for _, asked in task.new_topics.values()], strict=True):
         assert not set(need[rows]) & set(need[asked])
@@ -357,10 +330,11 @@ def lessons(monkeypatch):
 
 
 def test_no_map_is_asked_about_what_it_learned_from(task, world, lessons):
-    (cosines, _), learned = adapt_cosines(task, world[1]), task.training
+    arrays, _ = adapt_cosines(task, world[1])
+    known, new = cross_fitted(task, arrays)
+    learned, need, fold = task.training, task.gold.set_index("query")["need"], task.topic_fold
     assert len(lessons) == 1 + 5 + 2 * 10, "each pair of folds once"
-    need, fold = task.gold.set_index("query")["need"], task.topic_fold
-    (first,) = np.unique(cosines.known[~learned]).astype(int)
+    (first,) = np.unique(known[~learned]).astype(int)
     used = set(task.pairs["query"][learned])
     for number, (taught, asked, seed) in enumerate(lessons, 1):
         assert seed == task.seed
@@ -370,8 +344,8 @@ def test_no_map_is_asked_about_what_it_learned_from(task, world, lessons):
             if number != first:
                 assert not set(taught["query"].map(need)) & set(pairs["query"].map(need))
     assert set(lessons[first - 1][0]["query"]) == used
-    assert (cosines.known > 0).all()
-    for number, values in cosines.new.items():
+    assert (known > 0).all()
+    for number, values in new.items():
         needs = set(need[task.pairs["query"][fold == number]])
         assert (values[learned & (fold != number)] > 0).all()
         for place in np.unique(values[values > 0]).astype(int) - 1:
@@ -381,10 +355,10 @@ def test_no_map_is_asked_about_what_it_learned_from(task, world, lessons):
 
 def test_where_too_few_personas_are_left_the_cosine_says_nothing(task, world):
     for number, says in ((ENOUGH - 1, False), (ENOUGH, True)):
-        known = task.queries["persona"].isin([f"p{person}" for person in range(number)])
-        side = np.where(known, "training", "evaluation")
-        cosines, adapter = adapt_cosines(replace(task, queries=task.queries.assign(split=side)), world[1])
-        assert cosines.known.any() == says
+        teach = task.queries["persona"].isin([f"p{person}" for person in range(number)])
+        side = np.where(teach, "training", "evaluation")
+        arrays, adapter = adapt_cosines(replace(task, queries=task.queries.assign(split=side)), world[1])
+        assert any(values.any() for values in arrays.values()) == says
         assert (adapter == np.eye(len(adapter))).all() != says
 
 
@@ -398,8 +372,8 @@ class Seven:
 
 
 NAN = np.nan
-MET = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
 KEPT = {
+    "evaluation": [0.1, 0.2, 0.3],
     "without_0_evaluation": [0.11, NAN, NAN],
     "without_1_evaluation": [NAN, 0.21, NAN],
     "without_2_evaluation": [NAN, NAN, 0.31],
@@ -412,22 +386,21 @@ ARRAYS = {name: np.array(values, dtype=np.float16) for name, values in KEPT.item
 
 def test_a_training_query_meets_encoders_that_met_neither_its_topic_nor_the_fold_left_out():
     """Where no fold is left out, the other one is the last, and of the last the one before."""
-    found = encoder_cosines(Seven, MET, ARRAYS)
-    np.testing.assert_allclose(found.known, [*MET[:3], -0.03, -0.06, -0.07, -0.08], atol=1e-3)
-    np.testing.assert_allclose(found.new[0], [0.11, 0, 0, 0, -0.02, -0.04, -0.05], atol=1e-3)
-    np.testing.assert_allclose(found.new[1], [0, 0.21, 0, -0.01, 0, -0.07, -0.08], atol=1e-3)
-    np.testing.assert_allclose(found.new[2], [0, 0, 0.31, -0.03, -0.06, 0, 0], atol=1e-3)
+    known, new = cross_fitted(Seven, ARRAYS)
+    np.testing.assert_allclose(known, [0.1, 0.2, 0.3, -0.03, -0.06, -0.07, -0.08], atol=1e-3)
+    np.testing.assert_allclose(new[0], [0.11, 0, 0, 0, -0.02, -0.04, -0.05], atol=1e-3)
+    np.testing.assert_allclose(new[1], [0, 0.21, 0, -0.01, 0, -0.07, -0.08], atol=1e-3)
+    np.testing.assert_allclose(new[2], [0, 0, 0.31, -0.03, -0.06, 0, 0], atol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["without_1_evaluation", "without_1_2_training", "without_0_1_training"])
+@pytest.mark.parametrize("name", ["without_1_evaluation", "without_1_2_training"])
 def test_a_cosine_that_is_missing_where_there_must_be_one_is_no_zero(name):
     values = ARRAYS[name].copy()
     values[1] = NAN
     with pytest.raises(ValueError, match=f"{name}: 1 of . pairs have no cosine"):
-        encoder_cosines(Seven, MET, ARRAYS | {name: values})
+        cross_fitted(Seven, ARRAYS | {name: values})
 
 
 def test_without_encoders_of_every_fold_nothing_is_cross_fitted():
-    assert encoder_cosines(Seven, MET, {}) is None
     for name in ARRAYS:
-        assert encoder_cosines(Seven, MET, {other: ARRAYS[other] for other in ARRAYS if other != name}) is None
+        assert cross_fitted(Seven, {other: ARRAYS[other] for other in ARRAYS if other != name}) is None

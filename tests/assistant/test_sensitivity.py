@@ -2,27 +2,10 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from lib.assistant.schemas import WorldKnobs
-from lib.assistant.sensitivity import SWEEPS, embed_worlds, simulate_worlds, small_knobs, swept_knobs
+from lib.assistant.sensitivity import SWEEPS, embed_worlds, simulate_worlds, swept_knobs
 from tests.assistant.test_ranking import recall, task_of
-
-HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}
-
-
-@pytest.fixture(scope="module")
-def worlds(data):
-    base = WorldKnobs(seed=3, **HABITS_ALONE)
-    levels = {"habit": base.habit_strength, "none": 0.0}
-    return simulate_worlds(data, {name: small_knobs(base, 60, habit_strength=level) for name, level in levels.items()})
-
-
-def test_a_small_world_keeps_the_proportions():
-    knobs = small_knobs(WorldKnobs(), 100, recency_strength=0.5)
-    assert (knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries) == (100, 548, 118)
-    assert knobs.recency_strength == 0.5
-    assert knobs.habit_strength == WorldKnobs().habit_strength
 
 
 def test_known_texts_are_looked_up_and_the_others_encoded_at_once():
@@ -42,20 +25,22 @@ def test_known_texts_are_looked_up_and_the_others_encoded_at_once():
     assert found["b"]["queries"].tolist() == [[0, 0], [1, 1]]
 
 
-def test_one_knob_is_turned_at_a_time():
+def test_one_knob_is_turned_at_a_time_and_proportions_stay():
     base = WorldKnobs()
-    knobs = swept_knobs(base, 60)
+    knobs = swept_knobs(base, 100)
     assert list(knobs) == [(knob, level) for knob, levels in SWEEPS.items() for level in levels]
     for (knob, level), small in knobs.items():
+        assert (small.n_personas, small.n_training_queries, small.n_evaluation_queries) == (100, 548, 118)
         assert getattr(small, knob) == level
         others = set(SWEEPS) - {knob}
         assert all(getattr(small, other) == getattr(base, other) for other in others)
     assert knobs["meaning_share", 0.0].habit_share == 0.5
 
 
-def test_without_habit_lambdamart_loses_its_edge(worlds):
-    found = []
-    for world in worlds.values():
+def test_without_habit_lambdamart_loses_its_edge(data):
+    base, found = WorldKnobs(seed=3, recency_strength=0.0, frequency_strength=0.0), []
+    knobs = {level: swept_knobs(base, 60)["habit_strength", level] for level in (1.0, 0.0)}
+    for world in simulate_worlds(data, knobs).values():
         task = task_of(world)
         every = np.ones(len(task.pairs), dtype=bool)
         runs = {"lambdamart": task.rank(task.cross_fit(every), every)}
