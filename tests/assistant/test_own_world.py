@@ -61,7 +61,6 @@ def set_in(record, path, value):
         (("apps", "music", 0, "id"), "b-song", "b-song"),
         (("id",), "b", "twice"),
     ],
-    ids=str,
 )
 def test_wrong_persona(records, write_world, path, value, field):
     records["personas"].reverse()
@@ -100,12 +99,6 @@ def test_any_value_anywhere_is_read_or_refused(records, tmp_path, data):
     assert "personas.jsonl, line 1" in message
 
 
-def test_item_texts_join_lists_and_skip_empty_fields():
-    event = {"id": "e", "title": "Tea", "start": "2023-01-01T15:00:00", "end": "2023-01-01T16:00:00"}
-    event = ITEM_TYPES["calendar"].model_validate(event | {"attendees": ["Ana", "Bo"], "notes": "bring cups"})
-    assert (event.headline, event.text) == ("Tea", "Tea. Ana, Bo. bring cups")
-
-
 # ---------------------------------------------------------------- toolbox, names and background items
 
 GOOD_API = "- {api: open_door, app: notes, description: Open a door.}\n"
@@ -118,7 +111,6 @@ GOOD_API = "- {api: open_door, app: notes, description: Open a door.}\n"
         (GOOD_API + "- {api: shut it, app: notes, description: d, colour: red}", ["record 2", "api"]),
         ("- {api: a, app: notes, description: d, arguments: {x: {description: e, type: str}}}", ["arguments.x.type"]),
         ("- {api: default, app: notes, description: d}", ["default", "reserved"]),
-        ("open_door: {app: notes}", ["list"]),
         ("", ["list"]),
         ("- {api: [", ["cannot be read"]),
     ],
@@ -129,18 +121,10 @@ def test_wrong_toolbox(tmp_path, text, parts):
     refused(lambda: Toolbox.from_yaml(path), "toolbox.yaml", *parts)
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("background/notes.yaml", "- {title: ["),
-        ("people.yaml", ""),
-    ],
-)
-def test_wrong_cast(tmp_path, data, file, text):
+def test_wrong_cast(tmp_path, data):
     shutil.copytree(data / "background", tmp_path / "background")
-    shutil.copy(data / "people.yaml", tmp_path)
-    (tmp_path / file).write_text(text, encoding="utf-8")
-    refused(lambda: read_cast(tmp_path), file.rsplit("/")[-1])
+    (tmp_path / "background" / "notes.yaml").write_text("- {title: [", encoding="utf-8")
+    refused(lambda: read_cast(tmp_path), "notes.yaml")
 
 
 # ---------------------------------------------------------------- the whole folder
@@ -165,7 +149,6 @@ def test_world_of_one_s_own(records, write_world):
         ("queries", "persona", "c", ["line 1", "persona", "'c'"]),
         ("queries", "split", "test", ["line 1", "split", "'test'"]),
         ("queries", "id", "b-q0", ["b-q0", "twice"]),
-        ("queries", "place", "moon", ["line 1", "place"]),
         ("queries", "time", "2023-12-01T07:30:00", ["line 1", "time", "before"]),
         ("gold", "relevant", ["b-note"], ["line 1", "relevant", "b-note"]),
         ("gold", "relevant", ["a-note", "a-note"], ["relevant", "a-note"]),
@@ -213,27 +196,11 @@ def test_the_example_of_the_readme_is_a_world(tmp_path):
     refused(lambda: check_trainable(tables["queries"], tables["gold"], folds=5), "0 training personas", "at least 6")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_missing_file_and_file_that_is_no_text(records, write_world, name):
-    folder = write_world(records)
-    (folder / name).write_bytes(b"\xff\xfe\x00\x81")
-    refused(lambda: read_world(folder), name)
-    (folder / name).unlink()
-    refused(lambda: read_world(folder), name)
-
-
-def test_a_simulated_world_survives_its_files(make_world, tmp_path, data):
-    world = make_world(seed=2, n_personas=40, n_training_queries=200, n_evaluation_queries=50)
+def test_a_simulated_world_survives_its_files(make_world, write_world):
+    world = make_world(seed=2, n_personas=14, n_training_queries=60, n_evaluation_queries=30)
     queries = [query.model_dump(mode="json") | {"split": world.sides[query.id]} for query in world.queries]
-    files = {
-        "personas": [persona.model_dump_json() for persona in world.personas],
-        "queries": [json.dumps(query) for query in queries],
-        "gold": [gold.model_dump_json() for gold in world.gold],
-    }
-    for name, lines in files.items():
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    shutil.copy(data / "toolbox.yaml", tmp_path)
-    read = read_world(tmp_path)
+    files = {"personas": [persona.model_dump(mode="json") for persona in world.personas], "queries": queries}
+    read = read_world(write_world(files | {"gold": [gold.model_dump(mode="json") for gold in world.gold]}))
     assert read.personas == world.personas
     before, after = frames(world), frames(read)
     for name in ("items", "opens", "queries", "gold", "other_plans", "toolbox"):

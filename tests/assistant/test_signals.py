@@ -134,31 +134,6 @@ def test_signals_equal_a_slow_loop(seed):
     assert (task[2]["time"] >= task[0]["time"].min()).any()
 
 
-def test_by_hand():
-    queries = pd.DataFrame(
-        {"query": ["q"], "persona": ["p"], "time": [pd.Timestamp("2024-01-15 08:00")], "weekday": [0], "place": ["gym"]}
-    )
-    items = pd.DataFrame({"item": ["a", "b"], "persona": "p", "app": ["music", "mail"]})
-    opens = pd.DataFrame(
-        [
-            ("a", "2024-01-08 08:00", "gym"),  # the same weekday, hour and place, a week ago
-            ("a", "2024-01-13 20:00", "home"),  # a Saturday evening
-            ("b", "2024-01-15 08:00", "gym"),  # the moment of the query itself: not yet known
-        ],
-        columns=["item", "time", "place"],
-    )
-    opens["time"] = pd.to_datetime(opens["time"])
-    a, b = (signals_of(queries, items, opens).loc[("q", name)] for name in "ab")
-    assert (a["opens"], a["opens_1d"], a["opens_7d"], a["share_of_opens"]) == (2, 1, 2, 1)
-    assert (a["days_behind_latest_open"], a["days_of_use"]) == (0, 5.5)
-    assert (a["app"], a["day_part"], a["weekend"], a["place"]) == (APPS.index("music"), 1, 0, PLACES.index("gym"))
-    assert (a["weekday_count"], a["place_share"], a["day_kind_share"]) == (1, 0.5, 0.5)
-    assert a["moment_count"] == pytest.approx(1.0)
-    assert a["moment_recent_count"] == pytest.approx(2 ** (-7 / HALF_LIFE))
-    assert b["opens"] == 0
-    assert b[["days_of_use", "moment_share", "hour_correlation"]].isna().all()
-
-
 def test_the_clock_is_round():
     assert hour_kernel(np.array([0.0, 24.0])).tolist() == [1.0, 1.0]
     assert hour_kernel(np.array([22.0]))[0] == pytest.approx(hour_kernel(np.array([-2.0]))[0])

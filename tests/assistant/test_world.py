@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 from scipy import stats
 
 from lib.assistant import audit
@@ -19,30 +18,23 @@ from lib.assistant.needs import alternatives, parse_call
 from lib.assistant.personas import (
     ITEMS_PER_APP,
     LOG_DAYS,
-    RECENT,
-    RIVALS,
     Slot,
-    draw_capacities,
     draw_moments,
-    lately,
 )
 from lib.assistant.plans import ast_match
 from lib.assistant.queries import (
     HELD_OUT,
-    deal_counts,
     families_of,
     held_out_needs,
     normal_text,
     qrels_of,
-    split_phrasings,
 )
-from lib.assistant.schemas import APPS, PLACES, Persona, WorldKnobs
+from lib.assistant.schemas import APPS, PLACES, Persona
 from lib.assistant.signals import signals
 from lib.assistant.toolbox import DEFAULT_API
-from lib.assistant.world import SIDES, WORLDS, deal_asks, frames, group_shares, plan_shares
+from lib.assistant.world import WORLDS, frames
 from lib.retrieval.stores import candidate_pairs, relevant_pairs_mask
-from lib.workbook.inputs import InputError
-from tests.assistant.conftest import HABITS_ALONE, SIZES
+from tests.assistant.conftest import SIZES
 
 SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_queries": 90}
 TODAY = datetime(2023, 12, 10, 6)
@@ -80,30 +72,6 @@ def test_sizes(world, tables):
         assert Persona.model_validate_json(persona.model_dump_json()) == persona
 
 
-def test_small_worlds_have_their_sizes(make_world):
-    personas, training, evaluation = 4, 3, 1
-    world = make_world(seed=3, n_personas=personas, n_training_queries=training, n_evaluation_queries=evaluation)
-    assert sorted(world.sides.values()) == ["evaluation"] * evaluation + ["training"] * training
-    assert {query.persona for query in world.queries} == {persona.id for persona in world.personas}
-    with pytest.raises(InputError, match="query a persona"):
-        WorldKnobs(n_personas=10, n_training_queries=5, n_evaluation_queries=2)
-
-
-def test_shares_of_a_mix_are_those_of_its_groups():
-    for name in WORLDS:
-        shares = group_shares(name)
-        assert sum(shares.values()) == pytest.approx(1)
-        assert min(shares.values()) >= 0
-        two = {group: plan_shares(group, name) for group, share in shares.items() if share > 1e-9}
-        overall = sum(shares[group] * np.array(part) for group, part in two.items())
-        assert overall == pytest.approx([0.10, 0.05], abs=1e-6), "two calls, no API"
-        deck = deal_asks(1000, WorldKnobs(world=name), np.random.default_rng(0))
-        dealt = pd.Series([group for group, _ in deck]).value_counts() / len(deck)
-        for group, share in shares.items():
-            assert dealt.get(group, 0) == pytest.approx(share, abs=0.001)
-        assert all(kind != "habit" for group, kind in deck if group != "kept")
-
-
 @pytest.mark.parametrize("name", WORLDS)
 def test_arguments_stand_where_the_world_says(worlds, tables_of, name):
     tables, (query, items, decided_by_place) = tables_of[name], WORLDS[name]
@@ -118,31 +86,6 @@ def test_arguments_stand_where_the_world_says(worlds, tables_of, name):
     assert (apis.str.len() == 2).mean() == pytest.approx(0.10, abs=0.04)
 
 
-def test_kinds_have_their_shares_on_both_sides(tables):
-    """Thirds of the queries that leave their arguments to items; the others are never resolved by habit alone."""
-    kept = group_shares("mixed")["kept"]
-    worded = kept / 3 + (1 - kept) / 2
-    for _, part in tables["gold"].groupby("split"):
-        shares = part["kind"].value_counts(normalize=True)
-        assert shares.to_dict() == pytest.approx({"meaning": worded, "habit": kept / 3, "either": worded}, abs=0.01)
-
-
-@given(st.integers(1, 60), st.integers(0, 400), st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**32 - 1))
-@relaxed
-def test_queries_and_kinds_are_dealt_evenly(people, more, first, second, seed):
-    total, rng = people + more, np.random.default_rng(seed)
-    counts = deal_counts(total, people, rng)
-    assert (sum(counts), len(counts), min(counts) >= 1) == (total, people, True)
-    assert max(abs(count - total / people) for count in counts) < 3
-    knobs = WorldKnobs(world="hard", meaning_share=first, habit_share=(1 - first) * second)
-    deck = [kind for _, kind in deal_asks(total, knobs, rng)]
-    assert len(deck) == total
-    assert abs(deck.count("meaning") - first * total) <= 0.5
-    assert abs(deck.count("habit") - knobs.habit_share * total) <= 1
-    capacities = pd.DataFrame(draw_capacities(400, rng))
-    assert capacities.mean().to_dict() == pytest.approx(ITEMS_PER_APP, rel=0.02)
-
-
 # ---------------------------------------------------------------- both sides
 
 
@@ -154,19 +97,6 @@ def test_sides_share_no_persona_text_phrasing_or_surface_form(tables_of, needs, 
     forms = {family.id: {normal_text(form) for form in alternatives(family.text)} for family in families_of(needs)}
     used = tables["gold"].groupby("split")["phrasing"].agg(lambda names: set().union(*map(forms.get, names)))
     assert not used["training"] & used["evaluation"]
-
-
-def test_split_of_phrasings_binds_shared_forms(needs):
-    side, families = split_phrasings(needs, 1), families_of(needs)
-    assert set(side) == {family.id for family in families}
-    training, evaluation = (
-        {normal_text(form) for family in families if side[family.id] == name for form in alternatives(family.text)}
-        for name in SIDES
-    )
-    assert not training & evaluation
-    assert 0.25 < sum(value == "evaluation" for value in side.values()) / len(side) < 0.4
-    cells = pd.DataFrame([(f.need, f.kind, side[f.id]) for f in families], columns=["need", "kind", "side"])
-    assert (cells[cells["kind"] != "habit"].groupby(["need", "kind"])["side"].nunique() == 2).all()
 
 
 def test_held_out_needs_do_not_depend_on_the_others(needs):
@@ -198,19 +128,6 @@ def test_gold_belongs_to_the_persona_and_to_the_need(tables):
     plans = tables["gold"].set_index("query")["plan"]
     assert pairs.loc[~own, "query"].map(plans).str.startswith("list_events(").all(), "what else is on that day"
     assert (~own).any()
-
-
-def test_what_lists_a_day_has_the_events_of_that_day(tables):
-    """All of them that are yet to come, as far as there is room, and nothing else."""
-    items = tables["items"].merge(tables["queries"][["query", "persona", "time"]], on="persona")
-    listing = tables["gold"][tables["gold"]["plan"].str.startswith("list_events(")].set_index("query")
-    events = items[items["query"].isin(listing.index) & (items["app"] == "calendar")]
-    day = events["query"].map(listing["plan"].str.extract(r'date="([^"]+)"')[0])
-    on_it = events[(events["shown"].dt.strftime("%Y-%m-%d") == day) & (events["shown"] >= events["time"])]
-    there = on_it.groupby("query")["item"].agg(set)
-    for query, relevant in listing["relevant"].items():
-        assert set(relevant) <= there[query]
-        assert len(relevant) == min(len(there[query]), 5)
 
 
 def test_plans_call_the_toolbox_and_their_answers_accept_them(world):
@@ -267,14 +184,6 @@ def test_what_a_text_says_of_its_use_is_true(request, world, which):
     assert (items["shown"][came] < opens.groupby("item")["time"].min()[items.index[came]]).all()
 
 
-def test_events_of_asked_needs_lie_ahead_of_the_query(tables):
-    items = tables["items"].set_index("item")
-    pairs = tables["gold"][["query", "relevant"]].explode("relevant")
-    pairs = pairs[pairs["relevant"].map(items["app"]).isin(["calendar", "reminders"])]
-    voiced = pairs["query"].map(tables["queries"].set_index("query")["time"])
-    assert (pairs["relevant"].map(items["shown"]) >= voiced).all()
-
-
 @pytest.mark.parametrize("strength", [0.0, 0.8, 1.0])
 def test_habit_strength_is_the_share_of_habitual_moments(strength):
     first, rng = TODAY - timedelta(days=LOG_DAYS), np.random.default_rng(1)
@@ -316,12 +225,6 @@ def test_habits_tell_in_queries_of_kind_habit_and_either_alone(habitual_tables, 
     assert found["meaning"] == pytest.approx(0, abs=0.04)
 
 
-def test_without_habit_strength_nothing_tells(make_world):
-    tables = frames(make_world(habit_strength=0.0, **HABITS_ALONE, **SMALL))
-    assert lift(tables, "hour").abs().max() < 0.06
-    assert lift(tables, "place").abs().max() < 0.06
-
-
 def test_ids_texts_and_visible_frames_hold_no_label(tables):
     assert list(tables["items"]) == ["persona", "item", "app", "title", "text", "shown"]
     assert list(tables["opens"]) == ["item", "time", "place"]
@@ -354,55 +257,6 @@ def test_neither_order_nor_number_nor_recency_of_opens_tells_gold(usage):
 
 
 # ---------------------------------------------------------------- opens beside the habits
-
-
-def test_opens_alone_are_added_and_more_strength_adds_to_more_queries(make_world, habitual_tables):
-    """Each within the day before some query of its persona; none of a stale item."""
-    sizes = {"seed": 7, **SIZES, "frequency_strength": 0.0}
-    weak, strong = (frames(make_world(recency_strength=strength, **sizes)) for strength in (0.3, 0.6))
-    for name, frame in habitual_tables.items():
-        if name != "opens":
-            pd.testing.assert_frame_equal(strong[name], frame)
-    before, some, more = (one["opens"].value_counts() for one in (habitual_tables, weak, strong))
-    assert some.sub(before, fill_value=0).min() >= 0
-    assert more.sub(some, fill_value=0).min() >= 0
-    added = more.sub(before, fill_value=0)
-    added = added[added > 0].reset_index().merge(strong["items"][["item", "persona"]], on="item")
-    relevant = strong["gold"]["relevant"].explode()
-    n = len(relevant) + RIVALS * len(strong["queries"])
-    assert added["count"].sum() / n == pytest.approx(0.6, abs=0.04)
-    asked = strong["queries"][["persona", "time"]].rename(columns={"time": "asked"})
-    near = added.reset_index().merge(asked, on="persona")
-    near = near[(near["time"] < near["asked"]) & (near["asked"] - near["time"] <= RECENT)]
-    assert near["index"].nunique() == len(added)
-    stale = set(strong["provenance"].query("source == 'stale'")["item"]) - set(relevant)
-    assert not added["item"].isin(stale).any()
-
-
-def test_what_is_opened_often_is_so_at_any_time_of_the_log(make_world, world, habitual_tables):
-    often = frames(make_world(seed=7, **SIZES, recency_strength=0.0, frequency_strength=0.6))
-    added = often["opens"].value_counts().sub(habitual_tables["opens"].value_counts(), fill_value=0)
-    added = added[added > 0].reset_index().merge(often["items"][["item", "persona"]], on="item")
-    age = added["persona"].map({persona.id: persona.today for persona in world.personas}) - added["time"]
-    assert age.between(timedelta(0), timedelta(days=57)).all()
-    assert age.dt.days.mean() == pytest.approx(28, abs=1.5)
-    assert added["time"].dt.hour.between(7, 22).mean() > 0.999, "but where the log leaves hardly any room"
-    n = len(often["gold"]["relevant"].explode()) + RIVALS * len(often["queries"])
-    assert added["count"].sum() / n == pytest.approx(0.6 * 16, rel=0.08)
-
-
-@pytest.mark.parametrize("hour", [0, 12])
-def test_lately_is_a_waking_moment_of_the_day_before(hour):
-    moment, rng = datetime(2023, 12, 12, hour, 17), np.random.default_rng(hour)
-    drawn = [lately(moment, moment - timedelta(days=9), rng) for _ in range(300)]
-    assert all(moment - RECENT <= time < moment and 7 <= time.hour < 23 for time in drawn)
-    assert len({time.hour for time in drawn}) >= 15
-    since = datetime(2023, 12, 12, 9, 14)
-    late = {lately(since + timedelta(minutes=3), since, rng) for _ in range(60)}
-    assert late == {since + timedelta(minutes=more) for more in range(3)}, "not before the data were collected"
-    assert lately(since, since, rng) is None
-    early = datetime(2023, 12, 12, 6, 30)
-    assert lately(early, early - timedelta(minutes=29), rng) is None, "nobody is awake"
 
 
 def test_recency_and_frequency_hint_and_a_permuted_log_tells_nothing(tables, habitual_tables):
