@@ -32,9 +32,7 @@ from lib.workflows.planning import FlowKnobs
 
 DATA = Path(__file__).parents[1] / "data"
 FILE = Path(__file__).with_name("golden.json")
-MADE = (
-    "items opens queries gold other_plans provenance people toolbox flows reworded tst_pairs personas catalogue"
-).split()
+MADE = ("items opens queries gold other_plans provenance people toolbox flows reworded personas catalogue").split()
 SCORES = ("context_scores", "tool_scores", "planner_scores", "ablation_scores", "finetuned_flows", "few_shots")
 CLOSE = 1e-9
 

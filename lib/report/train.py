@@ -13,7 +13,7 @@ from pathlib import Path
 from lib.report.run import check_inputs, run_notebooks, write_notebook_parameters
 from lib.workbook.artifacts import ROOT, ArtifactError, Workbook
 from lib.workbook.inputs import did_you_mean
-from lib.workbook.machine import accelerator, cores, processor
+from lib.workbook.machine import cores
 from lib.workbook.parameters import ProfileError, check_profile_name, notebook_parameters, read_profile
 from lib.workbook.parts import FOLDER, Recipe
 
@@ -29,10 +29,10 @@ def make_parts(arguments: list[str]) -> int:
         return 2
     from lib.assistant.parts import assistant_recipes
     from lib.generation.models import ModelError
-    from lib.workflows.parts import recipes
+    from lib.workflows.parts import flow_recipes
 
     # In the order of making: a later one may learn from an earlier one.
-    known = recipes(on_gpu=accelerator() != processor()) | assistant_recipes()
+    known = flow_recipes() | assistant_recipes()
     profile, chosen = arguments[0], arguments[1:]
     if wrong := [name for name in chosen if name not in known]:
         print(f"error: no part is called {wrong[0]}{did_you_mean(wrong[0], known)}", file=sys.stderr)

@@ -29,7 +29,6 @@ from lib.generation.answers import whole_units
 from lib.generation.local import load_tokenizer
 from lib.generation.models import locate
 from lib.generation.remote import estimate_tokens
-from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters import Parameters, is_remote
 from lib.workflows.apis import DefinitionForm
@@ -266,7 +265,7 @@ def few_shots_of(few_shots: pd.DataFrame, flows: pd.DataFrame, rows: pd.DataFram
 
 
 def asked_of_new_apis(
-    flows: pd.DataFrame, new: Collection[str], vectors: np.ndarray, added: Collection[int], seed: int
+    flows: pd.DataFrame, new: Collection[str], find: Callable[..., np.ndarray], added: Collection[int], seed: int
 ) -> tuple[pd.DataFrame, dict[int, pd.Series]]:
     """Requests for APIs held out of training, and their few-shots with examples of these APIs among them.
 
@@ -276,7 +275,8 @@ def asked_of_new_apis(
     Args:
         flows: columns pair, split, request, dsl, apis, half; a range index.
         new: names of the APIs held out.
-        vectors: of the flows' requests, (flows, dimensions), from the pretrained encoder.
+        find: from row numbers of the flows to choose from, those of the flows asked about and a number to as many
+            places among the first for each, nearest first.
         added: examples of each such API; a number that no pair is left for gives no few-shots.
         seed: of the draws.
 
@@ -292,7 +292,7 @@ def asked_of_new_apis(
         examples = _examples(rest, set(new), n, seed)
         if len(drawn) and (not n or examples):
             pool = np.array([*training.index, *examples])
-            found = pool[nearest(vectors[pool], vectors[drawn.index], UNSEEN_SHOTS)[0]]
+            found = pool[find(pool, drawn.index, UNSEEN_SHOTS)]
             shots[n] = pd.Series(found.tolist(), drawn["pair"])
     return drawn, shots
 

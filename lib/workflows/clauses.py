@@ -5,20 +5,12 @@ What stands between clauses says no call: "when", "and then", a condition, thank
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import pandas as pd
 
 Span = tuple[int, int]
-Embed = Callable[[list[str]], np.ndarray]
-WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the whole request, to choose from
-
-# ---------------------------------------------------------------- rules
-
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
 # What an action begins with.
 VERBS = frozenset(
@@ -60,12 +52,11 @@ _FRAME = re.compile(
 )
 
 
-def cut_by_rules(request: str) -> list[Span]:
+def cut_by_rules(request: str) -> list[str]:
     """Cut at full stops, arrows, "then" and before "when", and at commas and "and" where an action follows; conditions
     and courtesies are left out. What is quoted is never cut. The whole request where nothing is left.
 
-    >>> request = "When a form is sent, save it and mail Ana the name and date."
-    >>> clause_texts(request, cut_by_rules(request))
+    >>> cut_by_rules("When a form is sent, save it and mail Ana the name and date.")
     ['a form is sent', 'save it', 'mail Ana the name and date']
     """
     plain = _without_quotes(request)
@@ -75,7 +66,8 @@ def cut_by_rules(request: str) -> list[Span]:
         if cut_start >= start:
             spans.append((start, cut_start))
         start = max(start, cut_end)
-    return [span for part in spans if (span := _stripped(plain, *part))] or [(0, len(request))]
+    kept = [span for part in spans if (span := _stripped(plain, *part))]
+    return [request[slice(*span)] for span in kept] or [request]
 
 
 def _without_quotes(request: str) -> str:
@@ -131,89 +123,34 @@ def _stripped(plain: str, start: int, end: int) -> Span | None:
     return start, start + len(piece)
 
 
-def clause_texts(request: str, spans: Iterable[Sequence[int]]) -> list[str]:
-    """The clauses themselves."""
-    return [request[start:end] for start, end in spans]
-
-
-# ---------------------------------------------------------------- definitions
-
-
-class Asked(NamedTuple):
-    """Vectors: `whole` (requests, dimensions); `clauses` (all clauses, dimensions), those of request i being rows
-    `ends[i - 1]` to `ends[i]`."""
-
-    whole: np.ndarray
-    clauses: np.ndarray
-    ends: np.ndarray
-
-    def of(self, request: int) -> slice:
-        return slice(int(self.ends[request - 1]) if request else 0, int(self.ends[request]))
-
-
-def ask(requests: Sequence[str], embed: Embed, whole: np.ndarray | None = None) -> Asked:
-    """The vectors of requests and of their clauses.
-
-    Args:
-        embed: texts to unit vectors, one row a text.
-        whole: vectors of the requests, where they are known.
-    """
-    parts = [clause_texts(request, cut_by_rules(request)) for request in requests]
-    ends = np.cumsum([len(part) for part in parts])
-    flat = list(itertools.chain.from_iterable(parts))
-    return Asked(embed(list(requests)) if whole is None else whole, embed(flat), ends)
-
-
-def clause_definitions(asked: Asked, texts: np.ndarray, names: Sequence[str], n: int, weight: float) -> list[list[str]]:
+def clause_definitions(
+    requests: Sequence[str], embed: Callable[[list[str]], np.ndarray], texts: np.ndarray, n: int
+) -> np.ndarray:
     """The n APIs of each request by coverage: the nearest of each clause, then each one's second, and so on (SFD by
     clause); an API that another clause has brought is passed over.
 
     Args:
-        texts: vectors of the APIs' texts, (APIs, dimensions).
-        names: of these APIs. Equally near ones keep their order.
-        n: definitions a request, as for the whole request.
-        weight: of the whole request's cosine against the clause's, 0–1; with 1 it is SFD by the whole request.
+        embed: texts to unit vectors, one row a text.
+        texts: unit vectors of the APIs' texts, (APIs, dimensions). Equally near ones keep their order.
+        n: definitions a request; all where there are fewer.
+
+    Returns:
+        row numbers of APIs, (requests, n).
     """
-    whole, parts = asked.whole @ texts.T, asked.clauses @ texts.T
-    found = []
-    for request in range(len(asked.whole)):
-        scores = np.round((1 - weight) * parts[asked.of(request)] + weight * whole[request], 6)
-        found.append([names[api] for api in _in_turn(scores, min(n, len(names)))])
-    return found
+    parts = [cut_by_rules(request) for request in requests]
+    ends, n = np.cumsum([len(part) for part in parts]), min(n, len(texts))
+    scores = np.round(embed([clause for part in parts for clause in part]) @ texts.T, 6)
+    return np.array([_in_turn(one, n) for one in np.split(scores, ends)[:-1]], dtype=np.int64).reshape(-1, n)
 
 
 def _in_turn(scores: np.ndarray, n: int) -> list[int]:
     """The n columns that the rows choose in turn, each its best that is not yet chosen; who is surest goes first."""
-    best = np.argpartition(-scores, n - 1, axis=1)[:, :n] if n < scores.shape[1] else np.argsort(-scores, axis=1)
-    best = np.array([row[np.lexsort((row, -line[row]))] for row, line in zip(best, scores, strict=True)])
-    order = np.argsort(-scores.max(axis=1), kind="stable")
+    best = np.argsort(-scores, axis=1, kind="stable")
+    queues = [iter(best[row].tolist()) for row in np.argsort(-scores.max(axis=1), kind="stable")]
     chosen: dict[int, None] = {}
-    queues = [iter(best[row]) for row in order]
     while len(chosen) < n:
         for queue in queues:
-            api = next((int(one) for one in queue if int(one) not in chosen), None)
+            api = next((one for one in queue if one not in chosen), None)
             if api is not None and len(chosen) < n:
                 chosen[api] = None
     return list(chosen)
-
-
-def choose_weight(
-    asked: Asked, wanted: Sequence[Sequence[str]], texts: np.ndarray, names: Sequence[str], numbers: Sequence[int]
-) -> pd.DataFrame:
-    """How many of the wanted APIs `clause_definitions` finds for training requests held aside, by weight and number.
-
-    Returns:
-        columns n, weight, value (mean share, 0–1), chosen (bool: the best of its n, of equals the largest weight).
-    """
-    rows = []
-    for n, weight in itertools.product(numbers, WEIGHTS):
-        found = clause_definitions(asked, texts, names, n, weight)
-        rows.append((n, weight, float(np.mean(coverages(wanted, found)))))
-    table = pd.DataFrame(rows, columns=["n", "weight", "value"])
-    best = table.sort_values("weight", ascending=False).groupby("n")["value"].idxmax()
-    return table.assign(chosen=table.index.isin(best))
-
-
-def coverages(wanted: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> list[float]:
-    """For each request the share of its distinct wanted APIs that are found."""
-    return [len(set(gold) & set(names)) / len(set(gold)) for gold, names in zip(wanted, found, strict=True)]

@@ -98,7 +98,7 @@ class FlowWriter:
 def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWriter:
     """The writer on a profile's artifacts, with the tuned encoder where there is one. Answers are kept nowhere.
 
-    The first use encodes the training requests where notebook 08 left no vectors of them, and says how long that takes.
+    The first use encodes the training requests where no notebook did, and says how long that takes.
 
     Args:
         report: is told it.
@@ -122,16 +122,13 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
     name, folder = book.made_with("flows.parquet")["workflow_encoder"], book.data / "encoders" / "tst"
     has_tuned = (folder / "adapter_config.json").exists()
     encoder = load_or_say_how(name, functools.partial(load_encoder, adapter=folder if has_tuned else None))
-    if has_tuned and (book.data / "embeddings_requests_tst.safetensors").exists():
-        vectors = book.read_arrays("embeddings_requests_tst")["training"]
-    else:
-        requests, kept = training["request"].tolist(), book.data / "embedded" / "explorer.safetensors"
-        if not kept.exists():
-            started = perf_counter()
-            encode(encoder, requests[:TIMED])
-            minutes = (perf_counter() - started) / 60 * len(requests) / min(TIMED, len(requests))
-            report(f"The first use encodes {len(requests):,} requests, which takes about {minutes:.0f} minutes here.")
-        vectors = encode(encoder, requests, keep=kept)
+    requests, kept = training["request"].tolist(), book.data / "embedded" / "tst_training.safetensors"
+    if not kept.exists():
+        started = perf_counter()
+        encode(encoder, requests[:TIMED])
+        minutes = (perf_counter() - started) / 60 * len(requests) / min(TIMED, len(requests))
+        report(f"The first use encodes {len(requests):,} requests, which takes about {minutes:.0f} minutes here.")
+    vectors = encode(encoder, requests, keep=kept)
 
     def load(generator: str) -> LocalModel:
         def make(path: str) -> LocalModel:

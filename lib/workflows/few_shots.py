@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from lib.retrieval.bm25 import BM25T, tokenize
-from lib.retrieval.neighbours import mine_pairs, nearest
+from lib.retrieval.neighbours import mine_pairs
 from lib.retrieval.stores import hash_of_id, seeded_order
 from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
@@ -41,42 +41,38 @@ def jaccard(left: Iterable[str], right: Iterable[str]) -> float:
 # ---------------------------------------------------------------- pairs to tune on
 
 
-def balanced_sample(mined: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
-    """At most `size` mined pairs, half of them positive as far as there are any; a smaller sample is part of every
-    larger one with the same seed.
+def mine_training_pairs(
+    pairs: pd.DataFrame, vectors: np.ndarray, number: int, threshold: float, seed: int, progress: bool = False
+) -> pd.DataFrame:
+    """Pairs of training requests to tune on (see `lib.retrieval.neighbours.mine_pairs`); none of fewer than two.
 
     Args:
-        mined: columns a, b (ids) and positive.
+        pairs: columns pair, split.
+        vectors: unit vectors of the requests, one row a pair.
+        number: wanted.
+        threshold: cosine above which they are positive.
+
+    Returns:
+        columns a, b (ids of pairs), cosine, positive.
     """
+    trained = (pairs["split"] == "training").to_numpy()
+    if trained.sum() < 2:
+        return pd.DataFrame({"a": [], "b": [], "cosine": [], "positive": []}).astype({"positive": bool})
+    ids = pairs.loc[trained, "pair"].to_numpy()
+    mined, _ = mine_pairs(vectors[trained], number, threshold, seed, progress)
+    return mined.assign(a=ids[mined["a"]], b=ids[mined["b"]])
+
+
+def balanced_sample(mined: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
+    """At most `size` mined pairs (columns a, b, positive), half of them positive as far as there are any; a smaller
+    sample is part of every larger one with the same seed."""
     chance = [hash_of_id(f"{seed}:{a}:{b}") for a, b in zip(mined["a"], mined["b"], strict=True)]
     place = pd.Series(chance, index=mined.index, dtype=np.uint64).groupby(mined["positive"]).rank(method="first")
     return mined[place <= np.where(mined["positive"], size // 2, size - size // 2)]
 
 
-def mine_training_pairs(
-    pairs: pd.DataFrame, vectors: np.ndarray, number: int, threshold: float, seed: int, progress: bool = False
-) -> tuple[pd.DataFrame, int]:
-    """Pairs of training requests to tune on (see `lib.retrieval.neighbours.mine_pairs`); none of fewer than two.
-
-    Args:
-        pairs: columns pair, split.
-        vectors: unit vectors of the requests, one row a pair, in the same order.
-        number: wanted.
-        threshold: cosine above which they are positive.
-
-    Returns:
-        columns a, b (ids of pairs), cosine, positive; and how many of all training pairs' pairs are positive.
-    """
-    trained = (pairs["split"] == "training").to_numpy()
-    if trained.sum() < 2:
-        return pd.DataFrame({"a": [], "b": [], "cosine": [], "positive": []}).astype({"positive": bool}), 0
-    ids = pairs.loc[trained, "pair"].to_numpy()
-    mined, positives = mine_pairs(vectors[trained], number, threshold, seed, progress)
-    return mined.assign(a=ids[mined["a"]], b=ids[mined["b"]]), positives
-
-
 def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
-    """What `lib.retrieval.training.tune_encoder` learns from: pairs of requests with the similarity of their flows.
+    """What `lib.retrieval.training.tune_encoder` learns from: mined pairs of requests, the similarity of their flows.
 
     Args:
         mined: columns a, b (ids of flows) and positive.
@@ -101,13 +97,8 @@ def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
 
 
 def permuted_targets(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The control: the same texts, the scores shuffled among the positive pairs and among the negative ones.
-
-    What an encoder still gains from them owes nothing to the flows of the single pairs.
-
-    Args:
-        rows: from `scored_pairs`.
-    """
+    """The control: the same scored pairs, the scores shuffled among the positive ones and among the negative ones. What
+    an encoder still gains from them owes nothing to the flows of the single pairs."""
     rng = np.random.default_rng(seed)
     return rows.assign(score=rows.groupby("positive")["score"].transform(rng.permutation))
 
@@ -133,13 +124,8 @@ def asked_requests(flows: pd.DataFrame, reworded: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranked_shots(pairs: Sequence[str] | np.ndarray, pool: Sequence[str], indices: np.ndarray) -> pd.DataFrame:
-    """Few-shots out of row numbers, such as those of `lib.retrieval.neighbours.nearest`.
-
-    Args:
-        pairs: ids of the flows to generate.
-        pool: ids of the training pairs.
-        indices: (pairs, k), row numbers of `pool`, best first.
-    """
+    """Few-shots of `pairs` (ids) out of row numbers (pairs, k) of `pool` (ids of training pairs), best first, such as
+    those of `lib.retrieval.neighbours.nearest`."""
     k = indices.shape[1]
     return pd.DataFrame(
         {
@@ -150,26 +136,14 @@ def ranked_shots(pairs: Sequence[str] | np.ndarray, pool: Sequence[str], indices
     )
 
 
-def nearest_shots(
-    pairs: Sequence[str], pool: Sequence[str], pool_vectors: np.ndarray, vectors: np.ndarray, k: int
-) -> pd.DataFrame:
-    """The `k` training pairs whose requests are nearest by cosine, see `lib.retrieval.neighbours.nearest`.
-
-    Args:
-        pairs, vectors: ids of the flows to generate, and unit vectors of their requests.
-        pool, pool_vectors: the same of the training pairs.
-    """
-    return ranked_shots(pairs, pool, nearest(pool_vectors, vectors, k)[0])
-
-
 def lexical_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int) -> pd.DataFrame:
     """The `k` training pairs whose requests are nearest by their words (BM25T). Both frames: columns pair, request."""
     words, k = BM25T([tokenize(text) for text in training["request"]]), min(k, len(training))
-    best = [highest(words.get_scores(tokenize(text)), k) for text in flows["request"]]
+    best = [_highest(words.get_scores(tokenize(text)), k) for text in flows["request"]]
     return ranked_shots(flows["pair"], training["pair"], np.array(best, dtype=np.int64).reshape(-1, k))
 
 
-def highest(scores: np.ndarray, k: int) -> np.ndarray:
+def _highest(scores: np.ndarray, k: int) -> np.ndarray:
     """Positions of the k highest scores, best first; of equal ones the first."""
     some = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
     return some[np.argsort(-scores[some], kind="stable")[:k]]
@@ -186,41 +160,28 @@ def oracle_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int)
     """The `k` training pairs whose API names are most similar to those of the right flow, by Jaccard similarity.
 
     It reads the answer: an upper bound for selecting few-shots by this similarity, no method. Ties are broken by a
-    hash of the training pair's id and the seed.
-
-    Args:
-        flows: columns pair, apis (of the right flow).
-        training: columns pair, apis.
+    hash of the training pair's id and the seed. Both frames: columns pair, apis.
     """
-    k = min(k, len(training))
-    place = {pair: i for i, pair in enumerate(seeded_order(training["pair"], seed))}
+    k, place = min(k, len(training)), {pair: i for i, pair in enumerate(seeded_order(training["pair"], seed))}
     training = training.iloc[np.argsort(training["pair"].map(place).to_numpy())]
-    named = training["apis"].map(lambda names: tuple(sorted(set(names))))
-    kind, distinct = pd.factorize(named)  # of flows with the same APIs one is compared
-    members = training.groupby(kind, sort=True).indices  # in the order of the hashes
     column = {name: i for i, name in enumerate(sorted(set().union(*training["apis"], *flows["apis"])))}
-    wanted, offered = _incidence(flows["apis"], column), _incidence(distinct, column)
-    sizes = offered.sum(axis=1)
-    indices = np.empty((len(flows), k), dtype=np.int64)
+
+    def incidence(apis: pd.Series) -> csr_array:
+        """Which APIs each flow names: (flows, APIs), 0 or 1."""
+        sets = [sorted(set(names)) for names in apis]
+        rows = np.repeat(np.arange(len(sets)), [len(names) for names in sets])
+        columns = np.array([column[name] for names in sets for name in names], dtype=np.int64)
+        return csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(len(sets), len(column)))
+
+    wanted, offered = incidence(flows["apis"]), incidence(training["apis"])
+    sizes, indices = offered.sum(axis=1), np.empty((len(flows), k), dtype=np.int64)
     for start in range(0, len(flows), ROWS_AT_A_TIME):
         part = wanted[start : start + ROWS_AT_A_TIME]
         common = (part @ offered.T).toarray()
         either = part.sum(axis=1)[:, None] + sizes - common
         ratio = np.divide(common, either, out=np.ones_like(common), where=either > 0)
-        for i, row in enumerate(ratio):
-            kinds = highest(row, min(k, len(row)))
-            kinds = np.flatnonzero(row >= row[kinds[-1]])  # k of them name k flows or more
-            rows = np.sort(np.concatenate([members[one] for one in kinds]))
-            indices[start + i] = rows[np.argsort(-row[kind[rows]], kind="stable")[:k]]
+        indices[start : start + len(ratio)] = [_highest(row, k) for row in ratio]
     return ranked_shots(flows["pair"], training["pair"], indices)
-
-
-def _incidence(apis: pd.Series, column: dict[str, int]) -> csr_array:
-    """Which APIs each flow names: (flows, APIs), 0 or 1."""
-    sets = [set(names) for names in apis]
-    rows = np.repeat(np.arange(len(sets)), [len(names) for names in sets])
-    columns = np.array([column[name] for names in sets for name in sorted(names)], dtype=np.int64)
-    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(sets), len(column)))
 
 
 def few_shot_scores(
@@ -264,12 +225,8 @@ def few_shot_scores(
 
 
 def shot_positions(shots: pd.DataFrame, pool: Sequence[str], k: int) -> pd.Series:
-    """The first `k` few-shots of each pair as positions in the pool, the best first; indexed by pair.
-
-    Args:
-        shots: columns pair, rank, shot; each pair's rows by rank.
-        pool: ids of the training pairs.
-    """
+    """The first `k` few-shots of each pair (columns pair, rank, shot; a pair's rows by rank) as positions in the pool,
+    the ids of the training pairs; indexed by pair."""
     position = {pair: i for i, pair in enumerate(pool)}
     first = shots[shots["rank"] <= k]
     return first["shot"].map(position).groupby(first["pair"], sort=False).agg(list)
@@ -288,23 +245,6 @@ def few_shot_definitions(shots: Sequence[int], apis: Sequence[Sequence[str]]) ->
     return list(dict.fromkeys(name for shot in shots for name in apis[shot]))
 
 
-def semantic_definitions(requests: np.ndarray, texts: np.ndarray, names: Sequence[str], n: int) -> list[list[str]]:
-    """The n APIs nearest to each request by cosine, nearest first (SFD).
-
-    Args:
-        requests: vectors of unit length, (requests, dimensions), from the encoder that `texts` come from.
-        texts: vectors of unit length of the APIs' `API.text`, (APIs, dimensions).
-        names: of these APIs. Equally near ones keep their order.
-        n: definitions a request; the workbook takes as many as FD has on average for the same number of shots.
-
-    Raises:
-        ValueError: numbers of vectors and names differ.
-    """
-    if len(texts) != len(names):
-        raise ValueError(f"{len(texts)} vectors and {len(names)} names of APIs: there must be as many")
-    return np.asarray(names, dtype=object)[nearest(texts, requests, n)[0]].tolist()
-
-
 def usual_number(named: Iterable[Sequence[str]]) -> int:
     """How many definitions a prompt has on average, rounded, and at least one: what SFD gets beside FD."""
     return max(1, round(np.mean([len(names) for names in named])))
@@ -315,7 +255,7 @@ def definition_coverage(
     chosen: Sequence[Sequence[str]],
     catalogue: Catalogue,
     count: Callable[[str], int],
-    form: DefinitionForm = "compact",
+    form: DefinitionForm = "described",
 ) -> pd.DataFrame:
     """How many of the APIs that a flow needs have a definition in its prompt, and what the definitions cost.
 
@@ -327,22 +267,14 @@ def definition_coverage(
         form: of the definitions.
 
     Returns:
-        one row a pair: pair, sample;
-        share (of the flow's distinct APIs, those with a definition, 0-1), all_covered (bool);
-        sibling_share (0-1, of those without their own definition but with that of another version, V1 for V2);
-        definitions (how many), tokens (of all of them).
-
-    Raises:
-        ValueError: there are more or fewer rows of names than of `pairs`.
+        one row a pair: pair, sample; share (of the flow's distinct APIs, those with a definition, 0-1), all_covered
+        (bool); definitions (how many), tokens (of all of them).
     """
-    rows = []
+    rows, lengths = [], {api.name: count("\n" + api.definition_in(form)) for api in catalogue}
     for apis, names in zip(pairs["apis"], chosen, strict=True):
-        gold = set(apis)
-        shown = [name for name in dict.fromkeys(names) if name in catalogue]
-        families = {catalogue[name].family for name in shown}
+        gold, shown = set(apis), [name for name in dict.fromkeys(names) if name in lengths]
         missing = gold.difference(shown)
-        siblings = sum(name in catalogue and catalogue[name].family in families for name in missing)
-        tokens = sum(count("\n" + catalogue[name].definition_in(form)) for name in shown)
-        rows.append((1 - len(missing) / len(gold), not missing, siblings / len(gold), len(shown), tokens))
-    columns = ["share", "all_covered", "sibling_share", "definitions", "tokens"]
+        tokens = sum(lengths[name] for name in shown)
+        rows.append((1 - len(missing) / len(gold), not missing, len(shown), tokens))
+    columns = ["share", "all_covered", "definitions", "tokens"]
     return pairs[["pair", "sample"]].reset_index(drop=True).join(pd.DataFrame(rows, columns=columns))

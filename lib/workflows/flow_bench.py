@@ -8,16 +8,12 @@ few statements, and flows of our language once they are read:
         x = Jira_Issue__2_0_0__updatewithwhere_Issue()     x = Jira.Issue__2_0_0__updatewithwhere_Issue();
         y = user_task("look at it")                        y = person.user_task({"task": "look at it"});
 
-An API's connector is the application that its id begins with; nothing of the id is lost. A task for a person, which the
-list of APIs lacks, is one more API of the catalogue.
+An API's connector is the application that its id begins with. A task for a person is one more API of the catalogue.
 
 An edit and the request whose flow it edits are of one family, and so are edits of one flow and edits of an edit; a
 request's few-shots come from other families, so that none shows the flow that is asked for, not even as the one to be
 edited. Two in-context models that come with the project read few-shots and definitions; neither has seen these APIs.
-Families are dealt to them in turn. An instruct model is asked the same through its chat template. A request for an edit
-brings the flow to edit, in the few-shots as in the question:
-
-    Request: Send a mail instead of the message. Edit this flow: await Slack.…; await Gmail.…;
+Families are dealt to them in turn. A request for an edit brings the flow to edit, in the few-shots as in the question.
 """
 
 from __future__ import annotations
@@ -36,24 +32,25 @@ from pydantic import BaseModel, Field, TypeAdapter
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, Text, one_line, read_json_records, read_yaml, validated
 from lib.workflows import language
 from lib.workflows.apis import API, Connector
 from lib.workflows.apis import Field as Parameter
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.clauses import ask
+from lib.workflows.clauses import cut_by_rules
 from lib.workflows.few_shots import (
     few_shot_definitions,
     few_shot_scores,
     jaccard,
-    semantic_definitions,
+    ranked_shots,
     shot_positions,
     usual_number,
 )
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.in_context import HALVES, LIMIT, reader_part
 from lib.workflows.language import MAX_CHARACTERS, called_apis, parse, print_flow
-from lib.workflows.prompts import FENCE, PARTS, STOP, flow_prompts, metaprompt_parts
+from lib.workflows.prompts import FENCE, PARTS, flow_prompts, metaprompt_parts
 
 TESTS, APIS = "conditional_ootb.yaml", "ootb_catalog.json"
 SOURCE = "https://github.com/IBM/flow-bench"
@@ -65,12 +62,11 @@ USER_TASK = API(
     description="A task that a person does, where no API can",
     parameters=(Parameter("task", kind="text", summary="Task", description="What the person is to do"),),
 )
-COLUMNS = ["pair", "update", "request", "prior", "dsl", "apis", "given"]
+COLUMNS = ["pair", "request", "prior", "dsl", "apis", "given"]
 
 
 class _Meta(BaseModel):
     uid: int
-    tags: list[str]
 
 
 class _Input(BaseModel):
@@ -99,9 +95,8 @@ class _Api(BaseModel):
 
 class FlowBench(NamedTuple):
     """`catalogue`: its APIs in their order, then `USER_TASK`. `pairs`: one row a request, in the order of the file:
-    pair (`flow_bench-1`), update (add, replace, delete; empty where a flow is asked for from nothing), request, prior
-    (the flow to edit, empty where there is none), dsl (the right flow), apis (the list of those it calls, in order of
-    text), given (those that the flow to edit calls)."""
+    pair (`flow_bench-1`), request, prior (the flow to edit, empty where one is asked for from nothing), dsl (the right
+    flow), apis (the list of those it calls, in order of text), given (those that the flow to edit calls)."""
 
     catalogue: Catalogue
     pairs: pd.DataFrame
@@ -135,15 +130,23 @@ def read_flow_bench(folder: str | Path) -> FlowBench:
         InputError: a file is missing or has a wrong field, an id stands twice, or a flow cannot be said in our language
             or calls an API that is not there; one sentence that names file and place.
     """
-    catalogue = _read_apis(Path(folder) / APIS)
-    path = Path(folder) / TESTS
-    read = read_yaml(path, TypeAdapter(_Tests)).tests
+    catalogue, path = _read_apis(Path(folder) / APIS), Path(folder) / TESTS
     rows: dict[int, tuple] = {}
-    for test in read:
+    for test in read_yaml(path, TypeAdapter(_Tests)).tests:
         where = f"{path}, test {test.meta.uid}"
         if test.meta.uid in rows:
             raise InputError(f"{where}: this uid stands twice")
-        rows[test.meta.uid] = _pair(test, catalogue, where)
+        try:
+            flow = flow_of_python(test.expected_output.sequence[0])
+            prior = flow_of_python(test.input.prior_sequence[0]) if test.input.prior_sequence else None
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from error
+        apis = called_apis(flow)
+        if unknown := [name for name in apis if name not in catalogue]:
+            raise InputError(f"{where}: {APIS} has no API {one_line(unknown[0], 120)}")
+        given = (print_flow(prior), called_apis(prior)) if prior else ("", [])
+        name = f"flow_bench-{test.meta.uid}"
+        rows[test.meta.uid] = (name, test.input.utterance, given[0], print_flow(flow), apis, given[1])
     return FlowBench(catalogue, pd.DataFrame(list(rows.values()), columns=COLUMNS))
 
 
@@ -165,31 +168,6 @@ def _read_apis(path: Path) -> Catalogue:
     catalogue.connectors[USER_TASK.connector] = Connector(USER_TASK.connector, USER_TASK.app_name, ())
     catalogue.apis[USER_TASK.name] = USER_TASK
     return catalogue
-
-
-def _pair(test: _Test, catalogue: Catalogue, where: str) -> tuple:
-    """A row of the pairs."""
-    try:
-        prior = flow_of_python(test.input.prior_sequence[0]) if test.input.prior_sequence else None
-        flow = flow_of_python(test.expected_output.sequence[0])
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from error
-    apis = called_apis(flow)
-    unknown = [name for name in apis if name not in catalogue]
-    if unknown:
-        raise InputError(f"{where}: {APIS} has no API {one_line(unknown[0], 120)}")
-    edits = [what for what in ("add", "replace", "delete") for tag in test.meta.tags if tag.endswith(f"_update_{what}")]
-    if bool(edits) != bool(prior):
-        raise InputError(f"{where}: tags: an edit needs a prior sequence, and a prior sequence an edit")
-    return (
-        f"flow_bench-{test.meta.uid}",
-        edits[0] if edits else "",
-        test.input.utterance,
-        print_flow(prior) if prior else "",
-        print_flow(flow),
-        apis,
-        called_apis(prior) if prior else [],
-    )
 
 
 # ---------------------------------------------------------------- Python to a flow
@@ -262,19 +240,13 @@ def _statement(node: ast.stmt) -> language.Statement:
             return _call(call, None)
         case ast.For(target=ast.Name(id=variable), iter=items, body=body, orelse=[]):
             return language.For(variable, _reference(items), _statements(body))
-        case ast.If():
-            return _if(node)
+        case ast.If(test=test, body=body, orelse=[ast.If() as other]):  # `elif`
+            rest = _statement(other)
+            assert isinstance(rest, language.If)
+            return language.If((language.Branch(_condition(test), _statements(body)), *rest.branches), rest.otherwise)
+        case ast.If(test=test, body=body, orelse=otherwise):
+            return language.If((language.Branch(_condition(test), _statements(body)),), _statements(otherwise))
     raise _unknown(node)
-
-
-def _if(node: ast.If) -> language.If:
-    branches = [language.Branch(_condition(node.test), _statements(node.body))]
-    otherwise = node.orelse
-    while len(otherwise) == 1 and isinstance(otherwise[0], ast.If):  # `elif`
-        node = otherwise[0]
-        branches.append(language.Branch(_condition(node.test), _statements(node.body)))
-        otherwise = node.orelse
-    return language.If(tuple(branches), _statements(otherwise))
 
 
 def _call(node: ast.Call, variable: str | None) -> language.Call:
@@ -331,7 +303,7 @@ def _unknown(node: ast.stmt | ast.expr) -> ValueError:
 CUTOFFS = (10, 50)  # of the published recall
 
 
-def api_recall(bench: FlowBench, embed: Callable[[list[str]], np.ndarray]) -> pd.DataFrame:
+def api_recall(bench: FlowBench, embed: Callable[[Sequence[str]], np.ndarray]) -> pd.DataFrame:
     """Recall of the APIs that a request needs, `USER_TASK` left out, by cosine with their ids and descriptions.
 
     The published recall tells neither what of a request was searched for (`asked`: the whole `request`, or its
@@ -344,13 +316,14 @@ def api_recall(bench: FlowBench, embed: Callable[[list[str]], np.ndarray]) -> pd
     Returns:
         columns pair, asked, reading, k (of `CUTOFFS`), value (percent); of equally near APIs the first comes first.
     """
-    apis = [api for api in bench.catalogue if api is not USER_TASK]
+    apis, parts = [api for api in bench.catalogue if api is not USER_TASK], bench.pairs["request"].map(cut_by_rules)
     column = {api.name: i for i, api in enumerate(apis)}
-    vectors = embed([f"{api.name.replace('.', '_', 1)}: {api.description}" for api in apis]).T
-    whole, clauses, ends = ask(bench.pairs["request"].tolist(), embed)
-    nearest_clause = np.maximum.reduceat(clauses @ vectors, [0, *ends[:-1]])
+    texts = [f"{api.name.replace('.', '_', 1)}: {api.description}" for api in apis]
+    vectors, starts = embed(texts).T, np.cumsum([0, *parts.map(len)])[:-1]
+    near = {"request": embed(bench.pairs["request"].tolist()) @ vectors}
+    near["clauses"] = np.maximum.reduceat(embed(parts.explode().tolist()) @ vectors, starts)
     rows = []
-    for asked, scores in ("request", whole @ vectors), ("clauses", nearest_clause):
+    for asked, scores in near.items():
         places = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1)
         for place, pair in zip(places, bench.pairs.itertuples(), strict=True):
             needed = [name for name in dict.fromkeys(pair.apis) if name in column]
@@ -386,16 +359,11 @@ def shots_of_others(pairs: pd.DataFrame, nearness: np.ndarray, k: int = SHOTS) -
     Args:
         nearness: (requests, requests), of each to the one of the row.
     """
-    names, ids = np.array(families(pairs), dtype=object), pairs["pair"].tolist()
+    names, ids = np.array(families(pairs), dtype=object), pairs["pair"].to_numpy()
     scores = np.where(names[:, None] != names[None, :], nearness, -np.inf)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    rows = [
-        (ids[i], rank, ids[j])
-        for i, shots in enumerate(order)
-        for rank, j in enumerate(shots, start=1)
-        if scores[i, j] > -np.inf
-    ]
-    return pd.DataFrame(rows, columns=["pair", "rank", "shot"])
+    shots = ranked_shots(ids, ids, order)
+    return shots[np.take_along_axis(scores, order, axis=1).ravel() > -np.inf].reset_index(drop=True)
 
 
 def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
@@ -416,8 +384,7 @@ def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.Da
     ]
     every = few_shot_scores(shots_of_others(pairs, overlap, len(pairs)), pairs, pairs, [len(pairs)])
     every = every[every["metric"] != "coverage"]
-    parts += [every.assign(method="random", k=k) for k in (1, SHOTS)]
-    scores = pd.concat(parts, ignore_index=True)
+    scores = pd.concat([*parts, *(every.assign(method="random", k=k) for k in (1, SHOTS))], ignore_index=True)
     family = dict(zip(pairs["pair"], families(pairs), strict=True))
     return scores.assign(family=scores["pair"].map(family))[["method", "pair", "family", "k", "metric", "value"]]
 
@@ -432,29 +399,10 @@ CONDITIONS = (
     ("in_context", "sfd", "free"),
     ("in_context", "fd", "free"),
     ("in_context", "none", "free"),
-    ("in_context", "sfd", "grammar"),
     (INSTRUCT, "sfd", "free"),
     (INSTRUCT, "fd", "free"),
     (INSTRUCT, "sfd", "grammar"),
 )
-
-
-def asked_texts(pairs: pd.DataFrame) -> list[str]:
-    """What a prompt asks for: the request, and where it asks for an edit, the flow to edit in one line."""
-    return [
-        f"{request.strip()} Edit this flow: {' '.join(prior.split())}" if prior else request.strip()
-        for request, prior in zip(pairs["request"], pairs["prior"], strict=True)
-    ]
-
-
-def written_by(pairs: pd.DataFrame) -> list[str]:
-    """Which of `WRITERS` writes for each request: families in their order of appearance, dealt in turn."""
-    dealt = itertools.cycle(WRITERS)
-    turn: dict[str, str] = {}
-    for name in families(pairs):
-        if name not in turn:
-            turn[name] = next(dealt)
-    return [turn[name] for name in families(pairs)]
 
 
 def some_requests(pairs: pd.DataFrame, n: int, seed: int) -> np.ndarray:
@@ -470,7 +418,7 @@ def bench_prompts(
     api_vectors: np.ndarray,
     count: Callable[[str], int],
 ) -> pd.DataFrame:
-    """The prompts of all `CONDITIONS`.
+    """The prompts of all `CONDITIONS`. One for an edit asks for it with the flow to edit in one line.
 
     Args:
         rows: positions of the requests that are asked.
@@ -479,25 +427,23 @@ def bench_prompts(
         count: tokens of a text, the same for all writers, so that they are shown the same.
 
     Returns:
-        condition (such as `in_context_sfd_grammar`), unit, family, model (one of `WRITERS`, or
-        instruct), prompt, grammar (None where free), and what `flow_prompts` tells of a prompt.
+        condition (such as `instruct_sfd_grammar`), unit, family, model (one of `WRITERS`, families dealt to them in
+        turn, or instruct), prompt, grammar (None where free), and what `flow_prompts` tells of a prompt.
     """
     pairs, catalogue, rows = bench.pairs, bench.catalogue, list(rows)
-    examples = pairs.assign(request=asked_texts(pairs))
-    asked, near = examples.iloc[rows], shot_positions(shots, pairs["pair"].tolist(), SHOTS).reindex(pairs["pair"])
+    edits = [f" Edit this flow: {' '.join(prior.split())}" if prior else "" for prior in pairs["prior"]]
+    examples = pairs.assign(request=pairs["request"].str.strip() + edits)
+    near = shot_positions(shots, pairs["pair"].tolist(), SHOTS).reindex(pairs["pair"])
     fd = [few_shot_definitions(chosen, pairs["apis"].tolist()) for chosen in near]
-    names = [api.name for api in catalogue]
-    sfd = semantic_definitions(request_vectors[rows], api_vectors, names, usual_number(fd))
-    about = {"unit": asked["pair"].tolist(), "family": np.array(families(pairs), dtype=object)[rows]}
-    readers = np.array(written_by(pairs), dtype=object)[rows]
-    grammars = {
-        "in_context": flow_grammar(catalogue, stop=STOP, loops=True),
-        INSTRUCT: flow_grammar(catalogue, loops=True, fence=FENCE),
-    }
-    parts = []
+    names = np.array([api.name for api in catalogue], dtype=object)
+    sfd = names[nearest(api_vectors, request_vectors[rows], usual_number(fd))[0]].tolist()
+    family = families(pairs)
+    dealt = dict(zip(dict.fromkeys(family), itertools.cycle(WRITERS), strict=False))
+    about = pd.DataFrame({"unit": pairs["pair"], "family": family, "model": [dealt[name] for name in family]})
+    about, parts = about.iloc[rows].reset_index(drop=True), []
     for writer, definitions, decoding in CONDITIONS:
         made = flow_prompts(
-            asked["request"].tolist(),
+            examples["request"].iloc[rows].tolist(),
             near.iloc[rows].tolist(),
             examples,
             catalogue,
@@ -507,14 +453,10 @@ def bench_prompts(
             semantic=sfd if definitions == "sfd" else None,
             parts=PARTS.get(writer, metaprompt_parts),
             form="described",
-        )
-        grammar = grammars[writer] if decoding == "grammar" else None
-        model = INSTRUCT if writer == INSTRUCT else readers
-        parts.append(
-            made.assign(
-                condition=f"{writer}_{definitions}" + "_grammar" * bool(grammar), grammar=grammar, model=model, **about
-            )
-        )
+        ).join(about)
+        made["condition"] = f"{writer}_{definitions}" + "_grammar" * (decoding == "grammar")
+        made["grammar"] = flow_grammar(catalogue, loops=True, fence=FENCE) if decoding == "grammar" else None
+        parts.append(made.assign(model=INSTRUCT) if writer == INSTRUCT else made)
     return pd.concat(parts, ignore_index=True)
 
 
@@ -526,12 +468,11 @@ def bench_copies(bench: FlowBench, rows: Sequence[int], shots: Mapping[str, pd.D
         condition, unit, family, text.
     """
     pairs = bench.pairs.assign(family=families(bench.pairs)).iloc[list(rows)]
-    dsl = bench.pairs.set_index("pair")["dsl"]
-    texts = {}
+    dsl, texts = bench.pairs.set_index("pair")["dsl"], {}
     for selector, found in shots.items():
         first = found[found["rank"] == 1].set_index("pair")["shot"]
         texts[f"copy_{selector}"] = dsl[first[pairs["pair"]]].tolist()
-    nearest = next(iter(texts.values()))
-    texts["copy_prior"] = [prior or copied for prior, copied in zip(pairs["prior"], nearest, strict=True)]
+    copied = next(iter(texts.values()))
+    texts["copy_prior"] = [prior or other for prior, other in zip(pairs["prior"], copied, strict=True)]
     about = pairs[["pair", "family"]].rename(columns={"pair": "unit"})
     return pd.concat([about.assign(condition=name, text=made) for name, made in texts.items()], ignore_index=True)

@@ -17,7 +17,6 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from lib.retrieval.dense import encode
-from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, Strict, Text, did_you_mean, read_records, read_yaml, validated
 from lib.workflows.apis import KINDS
 from lib.workflows.catalogue import Catalogue
@@ -260,27 +259,26 @@ def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: 
     return both
 
 
-def nearest_training_pairs(pairs: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
+def nearest_training_pairs(pairs: pd.DataFrame, rows: np.ndarray, cosines: np.ndarray) -> pd.DataFrame:
     """The training pair whose request is nearest, for each pair that is not for training.
 
     Args:
         pairs: columns pair, split, apis, dsl.
-        vectors: unit vectors of the requests, one row a pair, in the same order.
+        rows: for each pair that is not for training, in order, the row number of its nearest among those that are.
+        cosines: of these two requests.
 
     Returns:
         pair, split, nearest (the training pair), cosine, similarity (LCS of the two flows' APIs over the longer, 0-1),
         same_flow (the two flows are equal word for word).
     """
     trained = (pairs["split"] == "training").to_numpy()
-    training, others = pairs[trained], pairs[~trained]
-    indices, cosines = nearest(vectors[trained], vectors[~trained], 1)
-    found = training.iloc[indices[:, 0]]
+    found, others = pairs[trained].iloc[rows], pairs[~trained]
     return pd.DataFrame(
         {
             "pair": others["pair"].to_numpy(),
             "split": others["split"].to_numpy(),
             "nearest": found["pair"].to_numpy(),
-            "cosine": cosines[:, 0],
+            "cosine": cosines,
             "similarity": [similarity(*apis) for apis in zip(found["apis"], others["apis"], strict=True)],
             "same_flow": found["dsl"].to_numpy() == others["dsl"].to_numpy(),
         }

@@ -91,8 +91,7 @@ SMALL = {
     "encoder": "tiny-encoder", "workflow_encoder": "tiny-encoder", "generator": "tiny-lm", "bootstrap_samples": 100,
 }  # fmt: skip
 VALUES = {
-    "01_data_gen": {"world_folder": "world", "openapi_folder": "apis", "pairs_file": "pairs.jsonl", "tst_pairs": 4,
-                    "tst_threshold": 0.4},
+    "01_data_gen": {"world_folder": "world", "openapi_folder": "apis", "pairs_file": "pairs.jsonl"},
     "02_context_baselines": {},
     "03_cot_augmentation": {"writer": f"remote:gpt-4 {HOSTILE}", "distilled_writer": "tiny-lm",
                             "cot_queries": 4, "cot_training_queries": 4, "distilled_pairs": 2, "cot_max_tokens": 8},

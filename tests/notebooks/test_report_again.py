@@ -93,7 +93,7 @@ def finish_the_first_notebook(project: Path, finished: Path, others=()) -> None:
     assert outcome == {name: expected[name] for name in outcome}
     data = [folder / "data" / "generated" / "smoke" for folder in (project, finished)]
     made = [path.name for path in data[0].glob("*.parquet")]
-    assert {"queries.parquet", "flows.parquet", "tst_pairs.parquet"} <= set(made)
+    assert {"queries.parquet", "flows.parquet"} <= set(made)
     for name in made:
         assert (data[0] / name).read_bytes() == (data[1] / name).read_bytes(), name
 

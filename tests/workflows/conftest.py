@@ -3,7 +3,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -113,17 +112,13 @@ def flow_book(tmp_path, four_flows, catalogue):
     root, model = tmp_path / "workbook", str(tmp_path / "no-model")
     world = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke", workflow_encoder=model), root)
     world.write("flows", four_flows)
-    world.write("tst_pairs", pd.DataFrame({"a": [0], "b": [1]}))
     world.write_lines("catalogue", catalogue.to_lines())
-    vectors = np.array([[1, 0], [0, 1], [0.6, 0.8], [0.8, 0.6]], np.float32)
-    world.write_arrays("embeddings_requests", {"requests": vectors})
     tuned = Workbook(
         "08_dsl_retrieval",
         notebook_parameters("08_dsl_retrieval", profile="smoke", generator=model, dsl_max_tokens=32),
         root,
     )
     tuned.write("dsl_training_pairs", four_flows[["pair"]].head(2))
-    tuned.write_arrays("embeddings_requests_tst", {"training": vectors[[1, 0, 2]], "asked": vectors[3:]})
     for name in ("adapters/nl2dsl_2/training.json", "encoders/tst/adapter_config.json"):
         (tuned.data / name).parent.mkdir(parents=True)
         (tuned.data / name).write_text("{}")

@@ -8,6 +8,7 @@ import pytest
 
 from lib.generation.local import Cost
 from lib.generation.remote import estimate_tokens
+from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters import notebook_parameters
@@ -162,9 +163,13 @@ FLOWS = pd.DataFrame(
 VECTORS = np.array([[1, 0], [0, 1], [0.8, 0.6], [0.8, 0.6], [0.8, 0.6], [0.6, 0.8]], dtype=np.float32)
 
 
+def by_vectors(pool, asked, k):
+    return nearest(VECTORS[pool], VECTORS[asked], k)[0]
+
+
 def test_examples_of_new_apis_are_few_shots_and_never_what_is_asked(monkeypatch):
     monkeypatch.setattr(ablation, "UNSEEN_SHOTS", 2)
-    requests, shots = asked_of_new_apis(FLOWS, {"c.Form"}, VECTORS, [0, 1], seed=0)
+    requests, shots = asked_of_new_apis(FLOWS, {"c.Form"}, by_vectors, [0, 1], seed=0)
     (pair,) = requests["pair"]
     assert shots[0][pair] == [0, 1]
     assert shots[1][pair][0] in {2, 3, 4} - set(requests.index)
@@ -173,9 +178,9 @@ def test_examples_of_new_apis_are_few_shots_and_never_what_is_asked(monkeypatch)
 
 def test_nothing_is_asked_where_too_few_flows_need_such_apis():
     few = FLOWS.drop(index=[3, 4]).reset_index(drop=True)
-    requests, shots = asked_of_new_apis(few, {"c.Form"}, VECTORS[[0, 1, 2, 5]], [0, 1], seed=0)
+    requests, shots = asked_of_new_apis(few, {"c.Form"}, by_vectors, [0, 1], seed=0)
     assert (len(requests), shots) == (0, {})
-    assert list(asked_of_new_apis(FLOWS, {"z.Z"}, VECTORS, [0, 1], seed=0)[1]) == [0]
+    assert list(asked_of_new_apis(FLOWS, {"z.Z"}, by_vectors, [0, 1], seed=0)[1]) == [0]
 
 
 def test_each_new_api_gets_as_many_examples_as_are_asked_for():

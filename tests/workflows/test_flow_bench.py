@@ -57,9 +57,6 @@ def test_flows_say_what_their_python_says(real):
     written = yaml.safe_load((SHARED / TESTS).read_text())["tests"]
     for test, dsl, apis in zip(written, real.pairs["dsl"], real.pairs["apis"], strict=True):
         code = test["expected_output"]["sequence"][0]
-        called = [
-            line.split("(")[0].split("= ")[-1].strip() for line in code.splitlines() if line.endswith((")", ") "))
-        ]
         lines = [line.strip() for line in code.splitlines()]
         called = [line.split(" = ")[1].split("(")[0] for line in lines if " = " in line]
         assert [name.replace(".", "_", 1).removeprefix("person_") for name in apis] == called
@@ -71,10 +68,8 @@ def test_flows_say_what_their_python_says(real):
 
 def test_edits_have_a_flow_to_edit(real):
     pairs = real.pairs
-    counts = pairs.groupby("update").size().to_dict()
-    assert counts == {"": 53, "add": 21, "replace": 13, "delete": 14}
-    assert ((pairs["prior"] != "") == (pairs["update"] != "")).all()
     edited = pairs[pairs["prior"] != ""]
+    assert len(edited) == 48
     assert (edited["prior"] != edited["dsl"]).all()
     for prior, given in zip(pairs["prior"], pairs["given"], strict=True):
         assert given == (called_apis(parse(prior)) if prior else [])
@@ -133,24 +128,13 @@ def test_conditions(test, condition):
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
-        ("", "expected a statement"),
         ("x = ", "line 1: no Python"),
         (f"x = {ISSUE}()\nwhile x: pass", "line 2: a flow of the benchmark has no While here"),
         (f"x = {ISSUE}(1)", "no Call here"),
         ("x = print()", "'print' is no id such as"),
-        (f"x = {'a__1_1_1__' * 200}b()", "is no id such as"),
-        (f"x, y = {ISSUE}()", "no Assign here"),
-        (f"if 1 < x < 2: {ISSUE}()", "no Compare here"),
-        (f"for x in f(): {ISSUE}()", "no Call here"),
-        (f"for x in y: {ISSUE}()\nelse: {ISSUE}()", "no For here"),
         (f"true = {ISSUE}()", "reserved word"),
-        (f"é = {ISSUE}()", "is no name"),
-        ("if x == 1" + "0" * 60 + f": {ISSUE}()", "digits"),
         ("if " + "not " * 5000 + f"x: {ISSUE}()", "nested too deeply"),
-        (f"if x{'.y' * 15_000}: {ISSUE}()", "nested too deeply"),
-        ("".join(f"{' ' * level}if x:\n" for level in range(60)) + " " * 60 + f"{ISSUE}()", "brackets are open"),
         ("x" * (MAX_CHARACTERS + 1), "at most"),
-        ("x = \x00", "null bytes"),
     ],
     ids=lambda text: f"{text[:24]!r}x{len(text)}",
 )
@@ -193,7 +177,6 @@ def test_a_small_benchmark(folder):
         USER_TASK.name,
     ]
     assert pairs["pair"].tolist() == ["flow_bench-1", "flow_bench-2"]
-    assert pairs["update"].tolist() == ["", "add"]
     assert pairs["prior"].tolist() == ["", "x = Jira.Issue__2_0_0__create_Issue();"]
     assert pairs["given"].tolist() == [[], ["Jira.Issue__2_0_0__create_Issue"]]
 
@@ -201,15 +184,11 @@ def test_a_small_benchmark(folder):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda c: c["tests"].clear(), "tests: List should have at least 1 item"),
         (lambda c: c["tests"].append(c["tests"][0]), "test 1: this uid stands twice"),
-        (lambda c: c["tests"][1]["input"].pop("utterance"), "tests.1.input.utterance: Field required"),
-        (lambda c: c["tests"][1]["input"].update(prior_sequence=""), "test 2: tags: an edit needs a prior sequence"),
         (lambda c: c["tests"][0]["expected_output"].update(sequence=["x = 1"]), "test 1: line 1: a flow"),
         (lambda c: c["apis"].pop(0), "test 1: ootb_catalog.json has no API Jira.Issue"),
         (lambda c: c["apis"].append(c["apis"][0]), "record 3: id: 'Jira_Issue__2_0_0__create_Issue' stands twice"),
         (lambda c: c["apis"][0].update(id="create issue"), "record 1: id: 'create issue' is no id"),
-        (lambda c: c["apis"].append(7), "record 3: "),
     ],
 )
 def test_bad_files_name_file_and_place(folder, change, problem):
@@ -261,30 +240,6 @@ def test_recall_counts_what_a_request_needs_and_what_is_given(folder):
     assert ten["flow"].tolist() == [100, 0]
     assert ten["given"].tolist() == [100, 50]
     assert (found.loc[found["k"] == 50, "value"] == 100).all()
-
-
-def test_a_request_is_as_near_as_its_nearest_clause(folder):
-    """The words of its second clause lead to the API; in the whole request they drown."""
-
-    def crowd(content):
-        words = "please kindly look through everything"
-        more = [{"id": f"Crowd_Task__2_0_{i}__see_Task", "description": f"{words} {words}"} for i in range(1, 13)]
-        content["apis"] = more + content["apis"]
-        content["tests"] = content["tests"][:1]
-        content["tests"][0]["input"]["utterance"] = f"{words} that anybody sent today, and make an issue in Jira"
-
-    found = api_recall(read_flow_bench(folder(crowd)), bag_of_words)
-    ten = found[(found["k"] == 10) & (found["reading"] == "flow")]
-    assert ten.set_index("asked")["value"].to_dict() == {"request": 0, "clauses": 100}
-
-
-def test_recall_on_the_real_requests(real):
-    found = api_recall(real, bag_of_words)
-    means = found.groupby(["asked", "reading", "k"])["value"].mean().unstack()
-    assert (means[50] >= means[10]).all()
-    assert (means.xs("given", level="reading") >= means.xs("flow", level="reading")).all(axis=None)
-    assert (found.groupby(["asked", "reading", "k"]).size() == 101).all()
-    assert means.max(axis=None) > 60, "words alone find much of it, and nothing would if rows were mixed up"
 
 
 # ---------------------------------------------------------------- few-shots
@@ -366,10 +321,6 @@ def test_few_shots_are_of_other_families_nearest_first(shots):
     }  # fmt: skip
 
 
-def test_families_are_dealt_to_the_two_models(bench):
-    assert flow_bench.written_by(bench.pairs) == ["in_context-a", "in_context-a", "in_context-b", "in_context-a"]
-
-
 def test_a_sample_is_seeded_and_in_order(bench):
     drawn = flow_bench.some_requests(bench.pairs, 2, seed=1)
     assert list(drawn) == sorted(flow_bench.some_requests(bench.pairs, 2, seed=1))
@@ -378,11 +329,9 @@ def test_a_sample_is_seeded_and_in_order(bench):
 
 def test_prompts_hold_no_right_flow_of_their_own(bench, shots):
     made = flow_bench.bench_prompts(bench, [0, 1, 2], shots, VECTORS, np.eye(3)[:, :2], len)
-    assert made.groupby("condition", sort=False).size().to_dict() == dict.fromkeys(
-        ["in_context_sfd", "in_context_fd", "in_context_none", "in_context_sfd_grammar", "instruct_sfd", "instruct_fd",
-         "instruct_sfd_grammar"],
-        3,
-    )  # fmt: skip
+    conditions = "in_context_sfd in_context_fd in_context_none instruct_sfd instruct_fd instruct_sfd_grammar".split()
+    assert made.groupby("condition", sort=False).size().to_dict() == dict.fromkeys(conditions, 3)
+    assert made["model"].head(3).tolist() == ["in_context-a", "in_context-a", "in_context-b"], "families in turn"
     assert made["grammar"].notna().tolist() == [name.endswith("grammar") for name in made["condition"]]
     first = made.iloc[1]
     assert (first["unit"], first["family"], first["model"]) == ("p2", "a.b();", "in_context-a")

@@ -1,0 +1,172 @@
+"""Search among requests and APIs by one encoder. What it finds for the test requests comes with the project.
+
+Few-shots and definitions of a prompt are nearest neighbours; to find them, 67,000 requests have to be encoded by each
+encoder, ten minutes of two cores. The lists that are found are small: `data/answers/few_shots.npz` keeps them by a hash
+of the encoder's weights and of all texts that were searched and asked. Some of those that are taken from there are
+computed again, among the texts that they hold and others drawn at random. What is not there is computed, and kept
+beside the run's embeddings, from where `make train` puts it into that file.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.generation.models import locate
+from lib.retrieval.dense import encode, load_encoder, weights_hash
+from lib.retrieval.neighbours import nearest
+from lib.workbook.artifacts import ROOT, Workbook, atomic_path, sha256_of
+from lib.workbook.machine import cores
+from lib.workbook.parts import WEIGHTS
+from lib.workflows.clauses import clause_definitions
+from lib.workflows.pairs import request_vectors
+
+SHIPPED = Path("data") / "answers" / "few_shots.npz"
+OWN = Path("embedded") / "few_shots.npz"  # below a run's artifacts
+DEPTH = 20  # few-shots a request that are found at least, as many as the paper shows at most
+AUDITED, OTHERS = 10, 100  # queries that are computed again, each among so many texts at least
+
+
+class Search:
+    """Search by one encoder, which is loaded when it is first needed.
+
+    Attributes:
+        model: the encoder.
+        base: SHA-256 of the encoder without adapter.
+        audited, agreed: lists of the project that were computed again, and how many of them were the same.
+    """
+
+    def __init__(self, encoder: str, data: Path, adapter: Path | None = None, root: Path = ROOT, progress=False):
+        """`encoder`: its name; `data`: folder of the run's artifacts; `adapter`: folder of a LoRA adapter of it."""
+        self.encoder, self.data, self.adapter, self.root, self.progress = encoder, data, adapter, root, progress
+        self.audited = self.agreed = 0
+
+    @functools.cached_property
+    def model(self):
+        return load_encoder(locate(self.encoder), cores(), self.adapter)
+
+    @functools.cached_property
+    def base(self) -> str:
+        return weights_hash(load_encoder(locate(self.encoder)) if self.adapter else self.model)
+
+    @functools.cached_property
+    def _known(self) -> list[str]:
+        return [self.base, sha256_of(self.adapter / WEIGHTS) if self.adapter else ""]
+
+    def embed(self, texts: Sequence[str], keep: str = "") -> np.ndarray:
+        """Unit vectors of texts; `keep` names the file of the run's that keeps them for the next one."""
+        path = self.data / "embedded" / f"{keep}.safetensors" if keep else None
+        return encode(self.model, list(texts), progress=self.progress, keep=path)
+
+    def nearest(
+        self,
+        documents: Sequence[str],
+        queries: Sequence[str],
+        k: int,
+        vectors: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The `k` nearest documents of each query, best first, and the cosine of the first; see
+        `lib.retrieval.neighbours.nearest`.
+
+        Args:
+            vectors: gives those of documents and queries, where they are known or have to be kept.
+
+        Returns:
+            row numbers of documents (queries, k or as many as there are), and cosines (queries,).
+        """
+
+        def find(documents: Sequence[str], queries: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+            rows, cosines = nearest(self.embed(documents), self.embed(queries), k)
+            return rows, cosines[:, 0]
+
+        def find_all() -> tuple[np.ndarray, np.ndarray]:
+            assert vectors
+            rows, cosines = nearest(*vectors(), k)
+            return rows, cosines[:, 0]
+
+        return self._taken("nearest", documents, queries, k, find, find_all if vectors else None)
+
+    def by_clause(self, documents: Sequence[str], queries: Sequence[str], k: int) -> np.ndarray:
+        """The `k` documents that each query's clauses find in turn, see `lib.workflows.clauses.clause_definitions`."""
+
+        def find(documents: Sequence[str], queries: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+            return clause_definitions(queries, self.embed, self.embed(documents), k), np.zeros(len(queries))
+
+        return self._taken(f"clauses {k}", documents, queries, k, find)[0]
+
+    def _taken(self, how: str, documents, queries, k: int, find, find_all=None) -> tuple[np.ndarray, np.ndarray]:
+        """Lists that come with the project, some computed again; else those of an earlier run, else those found now."""
+        documents, queries, k = list(documents), list(queries), min(k, len(documents))
+        if not (k and queries):
+            return np.empty((len(queries), k), dtype=np.int64), np.zeros(len(queries))
+        key = hashlib.sha256(json.dumps([how, *self._known, documents, queries]).encode()).hexdigest()
+        for path in (self.root / SHIPPED, self.data / OWN):
+            kept = read_lists(path, key)
+            if kept.get(key, np.empty((0, 0))).shape[1] >= k:
+                found = kept[key][:, :k].astype(np.int64), kept[f"{key} cosine"]
+                if path == self.root / SHIPPED:
+                    self._audit(found[0], documents, queries, key, find)
+                return found
+        found = find_all() if find_all else find(documents, queries)
+        add_lists(self.data / OWN, {key: found[0].astype(np.uint32), f"{key} cosine": found[1].astype(np.float32)})
+        return found
+
+    def _audit(self, kept: np.ndarray, documents: list[str], queries: list[str], key: str, find) -> None:
+        """Compute some of the kept lists again, among what they hold and other documents."""
+        rng = np.random.default_rng(int(key[:8], 16))
+        some = rng.permutation(len(queries))[:AUDITED]
+        among = np.union1d(kept[some], rng.permutation(len(documents))[:OTHERS])
+        again, _ = find([documents[row] for row in among], [queries[row] for row in some])
+        self.audited += len(some)
+        self.agreed += int((among[again] == kept[some]).all(axis=1).sum())
+
+
+def near_training(search: Search, pairs: pd.DataFrame, asked: pd.DataFrame, k: int = DEPTH):
+    """The training requests nearest to all that few-shots are looked up for, as `Search.nearest` returns them.
+
+    Args:
+        pairs: columns pair, split, request.
+        asked: of `lib.workflows.few_shots.asked_requests`: the pairs outside training, then others.
+    """
+    trained = (pairs["split"] == "training").to_numpy()
+    documents, queries = pairs["request"][trained].tolist(), asked["request"].tolist()
+
+    def vectors() -> tuple[np.ndarray, np.ndarray]:
+        if search.adapter:
+            return search.embed(documents, "tst_training"), search.embed(queries, "tst_asked")
+        every = request_vectors(search.model, pairs, search.progress, search.data / "embedded")
+        rest = queries[(~trained).sum() :]
+        return every[trained], np.vstack([every[~trained], search.embed(rest)] if rest else [every[~trained]])
+
+    return search.nearest(documents, queries, max(k, DEPTH), vectors)
+
+
+def read_lists(path: Path, key: str = "") -> dict[str, np.ndarray]:
+    """The lists of a file, or those whose names begin with a key; none where it is missing or damaged."""
+    try:
+        with np.load(path) as file:
+            return {name: file[name] for name in file.files if name.startswith(key)}
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return {}
+
+
+def add_lists(path: Path, lists: dict[str, np.ndarray]) -> None:
+    """Put lists beside those of a file."""
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **(read_lists(path) | lists))
+
+
+def ship_lists(book: Workbook, root: Path = ROOT, **_) -> str:
+    """Put the lists that a run has found beside those that come with the project; see `lib.workbook.parts.Recipe`."""
+    found = read_lists(book.data / OWN)
+    if found.keys() <= read_lists(root / SHIPPED).keys():
+        return ""
+    add_lists(root / SHIPPED, found)
+    return f"{len(found) // 2} sets of lists"
