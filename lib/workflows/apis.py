@@ -11,58 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-# Kinds of value, with JSON type and format. A value can go where its kind is asked for; see `fits`.
-KINDS: dict[str, tuple[str, str]] = {
-    "person_name": ("string", ""),
-    "person_email": ("string", "email"),
-    "phone": ("string", "phone"),
-    "company": ("string", ""),
-    "place": ("string", ""),
-    "subject": ("string", ""),  # headline of a message
-    "title": ("string", ""),  # name of a task, event, page, ticket
-    "text": ("string", ""),  # body, comment, note
-    "query": ("string", ""),  # search words
-    "tag": ("string", ""),  # tag, label, category
-    "file_name": ("string", ""),
-    "file_path": ("string", ""),
-    "file_content": ("string", "binary"),
-    "folder": ("string", ""),
-    "team": ("string", ""),
-    "channel": ("string", ""),
-    "container": ("string", ""),  # list, board, project, table, form: where the records of an app live
-    "datetime": ("string", "date-time"),
-    "date": ("string", "date"),
-    "language": ("string", ""),
-    "number": ("number", "double"),
-    "amount": ("number", "double"),  # of money
-    "count": ("integer", "int32"),
-    "boolean": ("boolean", ""),
-    "choice": ("string", ""),  # one of its examples
-    "url": ("string", "uri"),
-    "code": ("string", ""),  # filter, formula, markup
-    "record": ("object", ""),
-    "records": ("array", ""),
-    "any": ("string", ""),
-}
-ID = "id:"  # `id:message` identifies a message; nobody says such a value, an earlier call gives it
+import yaml
+
+from lib.workbook.artifacts import ROOT
+
+ABOUT_KINDS = yaml.safe_load((ROOT / "data" / "flows" / "kinds.yaml").read_text(encoding="utf-8"))
+# Kinds of value, with JSON type and format.
+KINDS = {kind: (told.get("type", "string"), told.get("format", "")) for kind, told in ABOUT_KINDS["kinds"].items()}
+ID = "id:"  # `id:message` identifies a message
 SHARED_IDS = {"id:user", "id:group"}  # the same in all connectors; other ids have a meaning in their connector only
-UNSAID = {"file_content", "code", "record", "records", "any"}
-# What may fill a parameter of a kind, besides a value of the same kind.
-ALSO_FITS: dict[str, set[str]] = {
-    "subject": {"title", "file_name"},
-    "title": {"subject", "person_name", "company", "file_name"},
-    "text": {
-        "subject", "title", "person_name", "person_email", "phone", "company", "place", "tag", "file_name", "url",
-        "datetime", "date", "number", "amount", "count", "choice",
-    },
-    "query": {"subject", "title", "person_name", "person_email", "company", "place", "tag", "file_name"},
-    "tag": {"title"},
-    "file_name": {"title", "subject"},
-    "date": {"datetime"},
-    "datetime": {"date"},
-    "number": {"amount", "count"},
-    "amount": {"number"},
-}  # fmt: skip
 
 Use = Literal["core", "common", "rare"]  # most used first
 USES: tuple[Use, ...] = get_args(Use)
@@ -81,12 +38,12 @@ def fits(source: str, target: str, same_connector: bool) -> bool:
         return source == target and (same_connector or target in SHARED_IDS)
     if target in {"choice", "any", "container"}:
         return False
-    return source == target or source in ALSO_FITS.get(target, ())
+    return source == target or source in ABOUT_KINDS["also_fits"].get(target, ())
 
 
 def said(kind: str) -> bool:
     """Whether people name values of this kind in a request."""
-    return not kind.startswith(ID) and kind not in UNSAID
+    return not kind.startswith(ID) and kind not in ABOUT_KINDS["unsaid"]
 
 
 def meant(slot: str, keys: Iterable[str]) -> list[str]:
@@ -188,11 +145,7 @@ class API:
             "IsTrigger": self.trigger,
         }
 
-    @property
-    def definition(self) -> str:
-        return self.definition_in("compact")
-
-    def definition_in(self, form: DefinitionForm) -> str:
+    def definition_in(self, form: DefinitionForm = "compact") -> str:
         """The definition as one line for prompts; it is bounded, whatever a connector's document holds.
 
         Args:
@@ -248,16 +201,13 @@ class API:
         kept["ResponseSchema"] = [output for output, length in zip(outputs, used, strict=True) if length <= room]
         return json.dumps(kept, ensure_ascii=False)
 
+    @cached_property
+    def _by_slot(self) -> dict[str, Field]:
+        return {p.key.rpartition("/")[2]: p for p in self.parameters} | {p.key: p for p in self.parameters}
+
     def parameter(self, slot: str) -> Field:
         """The parameter that a phrase's slot stands for."""
-        if slot not in self._slots:
-            (key,) = meant(slot, [parameter.key for parameter in self.parameters])
-            self._slots[slot] = next(parameter for parameter in self.parameters if parameter.key == key)
-        return self._slots[slot]
-
-    @cached_property
-    def _slots(self) -> dict[str, Field]:
-        return {}
+        return self._by_slot[slot]
 
     def slots(self, template: str) -> list[Field]:
         """The parameters that the slots of a phrase stand for."""

@@ -182,9 +182,8 @@ def generate(
 
     Returns:
         One row a pair, in the order of `SPLITS`: pair (id), split, request, dsl, apis (list, in order of text; the
-        trigger's first), n_calls (the trigger's included), conditions, said (for each call, in order of text, the keys
-        of the arguments that the request says; for scores alone), frame (the template that the request begins with),
-        wordings (list of (API, phrase)).
+        trigger's first), said (for each call, in order of text, the keys of the arguments that the request says; for
+        scores alone), frame (the template that the request begins with), wordings (list of (API, phrase)).
 
     Raises:
         InputError: no trigger or no action of the catalogue has phrases and is for training.

@@ -20,7 +20,7 @@ from lib.retrieval.dense import encode
 from lib.workbook.inputs import InputError, Strict, Text, did_you_mean, read_records, read_yaml, validated
 from lib.workflows.apis import KINDS
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import Flow, FlowError, If, called_apis, calls, inside, parse, print_flow, validate
+from lib.workflows.language import Flow, FlowError, called_apis, calls, parse, print_flow, validate
 from lib.workflows.scoring import similarity
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 TEST_SETS: tuple[Split, ...] = ("test", "test_same")  # in other wordings than training's, and in the same
 REQUESTS, FRAMES = "requests, without case and punctuation", "frames of requests"  # what simulated splits keep apart
 # Of a frame of pairs; `lib.workflows.generating.generate` tells what they hold.
-COLUMNS = "pair split request dsl apis n_calls conditions said frame wordings".split()
+COLUMNS = "pair split request dsl apis said frame wordings".split()
 FIRST_UNSEEN = 408  # unseen pairs whose requests are encoded with those of training and test
 
 
@@ -51,11 +51,8 @@ def training_hash(pairs: pd.DataFrame, how: Any) -> str:
 def pair_of(name: str, split: str, request: str, flow: Flow, **how: Any) -> dict[str, Any]:
     """A pair, by `COLUMNS`, with what its flow tells. How the request was made (frame, wordings) is empty unless given,
     and it is taken to say all arguments unless `said` has the keys of each call that it says."""
-    apis = called_apis(flow)
-    told = {"pair": name, "split": split, "request": request, "dsl": print_flow(flow), "apis": apis}
-    told |= {"n_calls": len(apis), "frame": "", "wordings": []}
-    told["conditions"] = sum(len(one.branches) for one in inside(flow.statements) if isinstance(one, If))
-    return told | {"said": [list(call.keys) for call in calls(flow)]} | how
+    told = {"pair": name, "split": split, "request": request, "dsl": print_flow(flow), "apis": called_apis(flow)}
+    return told | {"said": [list(call.keys) for call in calls(flow)], "frame": "", "wordings": []} | how
 
 
 def normal_form(request: str) -> str:

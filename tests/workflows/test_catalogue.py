@@ -95,10 +95,10 @@ def test_a_sibling_takes_over_what_it_does_not_say(boxes):
 
 
 def test_a_definition_is_one_line_that_is_no_call(boxes):
-    assert boxes["shared_boxes.Ship-Box_V2"].definition == (
+    assert boxes["shared_boxes.Ship-Box_V2"].definition_in() == (
         "shared_boxes.Ship-Box_V2: Sends a box on. Keys: box, body/to, body/priority, body/Due Date, $top"
     )
-    assert API("shared_a", "B", "Do it", "A").definition == "shared_a.B: Do it."
+    assert API("shared_a", "B", "Do it", "A").definition_in() == "shared_a.B: Do it."
 
 
 def test_forms_of_a_definition_nest(catalogue):

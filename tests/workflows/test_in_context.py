@@ -213,7 +213,7 @@ def test_a_definition_is_renamed_and_its_words_are_not(catalogue, known, taken):
         assert [len(one.summary.split()) for one in renamed.parameters] == [
             len(p.summary.split()) for p in api.parameters
         ]
-        assert renamed.definition.split(": ", 1)[0] == new.full(api.name)
+        assert renamed.definition_in().split(": ", 1)[0] == new.full(api.name)
         assert not known & set(re.findall(r'"Key": "([^"]*)"', renamed.definition_in("record")))
         described = renamed.definition_in("described")
         assert not known & set(DESCRIBED_KEY.findall(described))

@@ -76,12 +76,11 @@ def test_pairs_are_kept_fixed_and_dropped(path, pairs, catalogue):
     untouched = [pair for pair in rows.index if pair not in ids[2:5]]
     pd.testing.assert_frame_equal(rows.loc[untouched], old.loc[untouched])
     assert rows.loc[ids[2], "request"] == "Mail Ana about each form"
-    kept = ["dsl", "apis", "n_calls", "said"]
+    kept = ["dsl", "apis", "said"]
     assert rows.loc[ids[2], kept].tolist() == old.loc[ids[2], kept].tolist()
     apis = ["shared_microsoftforms.CreateFormWebhook", "shared_outlook.SendEmailV2"]
-    fixed = rows.loc[ids[3], ["request", "dsl", "apis", "n_calls", "conditions"]].tolist()
-    assert fixed == [old.loc[ids[3], "request"], MAIL, apis, 2, 0]
-    assert rows.loc[ids[4], ["request", "dsl", "n_calls"]].tolist() == ["Start with a form", FORM, 1]
+    assert rows.loc[ids[3], ["request", "dsl", "apis"]].tolist() == [old.loc[ids[3], "request"], MAIL, apis]
+    assert rows.loc[ids[4], ["request", "dsl"]].tolist() == ["Start with a form", FORM]
     assert all(rows.loc[pair, ["frame", "wordings"]].tolist() == ["", []] for pair in ids[2:5])
     pd.testing.assert_frame_equal(pairs, before)
     assert is_judged(path)
@@ -163,7 +162,7 @@ def test_files_that_are_no_review(path, pairs, catalogue):
 @given(text=st.text())
 def test_what_people_write_survives_the_file(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "survives.jsonl"
-    row = ["test-1", "test", text or "x", FORM, ["a.b"], 1, 0, [[]], "", []]
+    row = ["test-1", "test", text or "x", FORM, ["a.b"], [[]], "", []]
     pairs = pd.DataFrame([row, ["test-2", *row[1:2], "y z", *row[3:]]], columns=COLUMNS)
     path.write_text("".join(f"{line}\n" for line in review_lines(pairs, 7)), encoding="utf-8", newline="")
     result, _ = apply_review(pairs, read_review(path), {})
