@@ -1,6 +1,5 @@
 import json
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from lib.workflows.phrases import STARTS, Unsaid, app_names, clause, imperative,
 from lib.workflows.planning import FlowKnobs
 from tests.workflows.authoring import authoring_problems
 
-REAL = Path(__file__).parents[3] / "shared/connectors"
 SMALL = FlowKnobs(n_training_pairs=60, n_test_pairs=10, n_unseen_pairs=10, n_test_same_pairs=10)
 
 
@@ -258,16 +256,3 @@ def test_choices_and_examples_are_what_people_can_say():
     assert choices("json", "xml", key="format").kind == "any", "set by programmers"
     assert with_kind(Field("harbour", examples=("Whitby", "{x}"))).examples == ("Whitby",)
     assert with_kind(Field("title", examples=("My title",))).examples == (), "a title's values are known"
-
-
-# ---- how good they are
-
-
-@pytest.mark.skipif(not REAL.exists(), reason="the real connector files are not here")
-def test_real_connectors_are_asked_for():
-    found, _ = phrased(REAL)
-    offered = [api for api in found if api.phrases]
-    designed = [api for api in found if not api.internal]
-    assert len(offered) > 0.8 * len(designed)
-    pairs = generate(found, read_values(ROOT / "data" / "values.yaml"), SMALL)
-    assert len(pairs) == 90
