@@ -31,35 +31,36 @@ from lib.generation.models import locate
 from lib.generation.remote import estimate_tokens
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters import Parameters, is_remote
-from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, shot_positions, usual_number
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.in_context import OTHER, reader_part
 from lib.workflows.language import FlowError, called_apis, parse
 from lib.workflows.pairs import sample
-from lib.workflows.prompts import PARTS, STOPS, flow_in_chat, flow_of, flow_prompts, metaprompt_parts, token_counter
+from lib.workflows.prompts import PARTS, STOPS, flow_of, flow_prompts, metaprompt_parts, token_counter
 from lib.workflows.scoring import PERCENT, outcomes, score_flows
 
 Counter = Callable[[str], int]
 
 FIELDS = ["selector", "shots", "definitions", "generator", "decoding"]
 MAY_BE = {
-    "selector": ("pretrained", "tst", "random", "other", "oracle_shots"),
-    "definitions": ("none", "instruction", "fd", "sfd", "fd_sfd", "gold"),
-    "generator": ("untuned", "finetuned", "in_context", "instruct"),
-    "decoding": ("free", "grammar", "catalogue"),
+    "selector": ("pretrained", "tst", "random", "other"),
+    "shots": range(101),
+    "definitions": ("none", "instruction", "fd", "sfd", "fd_sfd"),
+    "generator": ("untuned", "finetuned", "in_context"),
+    "decoding": ("free", "catalogue", "snapped"),
+    "flows": range(1, 10**9),
 }
 MEASURED = ("pretrained", "tst")  # selectors whose few-shots bring a number of definitions, as many as SFD may show
 MOST_KEPT = 100  # flows of a condition, at most, whose answers come with the project
+WINDOW = 8192  # tokens that prompt and answer may have, however many more a model takes
+TEST_SETS = ("test", "test_same")  # requests in new wordings, and in those of training
 UNSEEN = "unseen"  # the test set of flows with APIs held out of training
 UNSEEN_SHOTS = 5  # in the prompts that ask for these
+NEW_SHOTS = (0, 1)  # examples of each API held out that are added to the few-shots to choose from
 FINETUNED, UNSEEN_FINETUNED = "no_shots_finetuned", "unseen: fine-tuned"
 HELD = "catalogue"  # after the name of either: under the grammar with the catalogue's names and keys
-COPIES = {
-    "copy_pretrained": "pretrained",
-    "copy_tst": "tst",
-}  # conditions without a model, and whose few-shot is copied
+COPIES = {"copy_pretrained": "pretrained", "copy_tst": "tst"}  # conditions without a model: whose few-shot is copied
 
 
 # ---------------------------------------------------------------- conditions
@@ -70,13 +71,14 @@ class Condition(NamedTuple):
 
     Attributes:
         selector: whose few-shots: by the pretrained encoder or by TST; drawn at random; `other`: those of another
-            request; `oracle_shots`: the nearest by the right flow, which no method could know.
+            request.
         shots: few-shots in the prompt.
         definitions: none; FD, SFD or both, after the few-shots; `instruction`: how to use definitions, without any;
-            `gold`: those of the right flow's APIs, which no method could know.
+            `gold`, of requests for new APIs alone: those of the right flow's APIs, which no method could know.
         generator: the language model as it comes; fine-tuned on requests and flows; in_context: taught to read
-            few-shots on connectors that it is not asked about; an instruct model, asked through its chat template.
-        decoding: free, under the grammar, or under the grammar with the catalogue's names and keys.
+            few-shots on connectors that it is not asked about.
+        decoding: free; under the grammar with the catalogue's names and keys; or free, and what is made up snapped to
+            the catalogue afterwards (see `lib.workflows.repair`).
     """
 
     selector: str
@@ -98,8 +100,7 @@ def reader_of(parameters: Parameters) -> str:
 
 
 def asked_rows(parameters: Parameters) -> pd.DataFrame:
-    """The rows of a profile as a frame: columns condition (the name), `FIELDS`, flows (of each test set); those of the
-    instruct model only where its parameters name one.
+    """The rows of a profile as a frame: columns condition (the name), `FIELDS`, flows (of each test set).
 
     Args:
         parameters: of notebook 09; `ablation` has lists in the order of `FIELDS` and flows.
@@ -108,43 +109,29 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
         InputError: a row is none, two are the same, or the paper's tables lack a row that all others are compared with.
     """
     rows, reader, remote = parameters.ablation, reader_of(parameters), is_remote(parameters.untuned_generator)
-    if parameters.dsl_max_tokens >= parameters.prompt_window:
-        raise InputError("prompt_window: must be larger than dsl_max_tokens")
-    made = [_condition(row, remote) for row in rows]
-    frame = pd.DataFrame(made, columns=FIELDS).assign(flows=[row[-1] for row in rows])
-    frame.insert(0, "condition", [one.name for one in made])
+    for row in rows:
+        if not isinstance(row, list | tuple) or len(row) != len(MAY_BE):
+            raise InputError(f"ablation: a row must have {len(MAY_BE)} entries: {', '.join(MAY_BE)}; not {row}")
+        for (field, known), value in zip(MAY_BE.items(), row, strict=True):
+            if value not in known or isinstance(value, bool):
+                may_be = f"{known[0]} to {known[-1]:,}" if isinstance(known, range) else ", ".join(known)
+                raise InputError(f"ablation: {field} may be {may_be}, not {value!r}: {row}")
+        selector, shots, definitions, generator, decoding, _ = row
+        if selector not in MEASURED and "sfd" in definitions:
+            raise InputError(f"ablation: SFD needs the few-shots of one of {', '.join(MEASURED)}: {row}")
+        if generator == "finetuned" and (shots or definitions != "none"):
+            raise InputError(f"ablation: the fine-tuned model reads no few-shots and no definitions: {row}")
+        if remote and generator == "untuned" and decoding == HELD:
+            raise InputError(f"ablation: a model behind an endpoint cannot be held to a grammar: {row}")
+    frame = pd.DataFrame(rows, columns=list(MAY_BE))
+    frame.insert(0, "condition", [Condition(*row[:-1]).name for row in rows])
     if twice := frame.loc[frame["condition"].duplicated(), "condition"].tolist():
         raise InputError(f"ablation: two rows are {twice[0]}")
     needed = [Condition("pretrained", 5, what, reader) for what in ("none", "fd")]
     for one in (*needed, Condition("pretrained", 0, "none", "finetuned")):
         if one.name not in set(frame["condition"]):
             raise InputError(f"ablation: the paper's row {[*one]} is missing")
-    return frame[(frame["generator"] != "instruct") | bool(parameters.instruct_generator)]
-
-
-def _condition(row: Sequence, remote: bool) -> Condition:
-    if not isinstance(row, list | tuple) or len(row) != len(FIELDS) + 1:
-        raise InputError(f"ablation: a row must have {len(FIELDS) + 1} entries: {', '.join(FIELDS)}, flows; not {row}")
-    made, flows = Condition(*row[:-1]), row[-1]
-    wrong = {
-        f"{field} must be one of {', '.join(known)}": getattr(made, field) not in known
-        for field, known in MAY_BE.items()
-    }
-    wrong |= {
-        "few-shots must be a whole number from 0 to 100": type(made.shots) is not int or not 0 <= made.shots <= 100,
-        "flows must be a whole number from 1": type(flows) is not int or flows < 1,
-        f"SFD shows as many definitions as FD: it needs the few-shots of one of {', '.join(MEASURED)}": (
-            made.selector not in MEASURED and made.definitions in ("sfd", "fd_sfd")
-        ),
-        "the fine-tuned model reads no definitions": made.generator == "finetuned" and made.definitions != "none",
-        "a model behind an endpoint cannot be held to a grammar": (
-            remote and made.generator == "untuned" and made.decoding != "free"
-        ),
-    }
-    for message, found in wrong.items():
-        if found:
-            raise InputError(f"ablation: {message}: {row}")
-    return made
+    return frame
 
 
 def to_ask(
@@ -154,7 +141,7 @@ def to_ask(
 
     Args:
         sizes: {test set: its flows}.
-        added: examples of each API held out that are added to the few-shots; the fewest first.
+        added: examples of each API held out that are added to the few-shots.
         unseen_flows: requests for such APIs; with 0 none is asked.
 
     Returns:
@@ -184,45 +171,30 @@ WORDS = {
     "tst": "TST",
     "random": "drawn at random",
     "other": "of another request",
-    "oracle_shots": "nearest by the right flow (oracle)",
-    "instruction": "with the instruction on definitions, without any",
+    "instruction": "instruction on definitions",
     "fd": "FD",
     "sfd": "SFD",
     "fd_sfd": "FD + SFD",
     "gold": "gold definitions",
-    "grammar": "under the grammar",
-    "catalogue": "under the grammar and the catalogue",
+    "catalogue": "under the grammar",
+    "snapped": "snapped",
     "untuned": "untuned model",
     "finetuned": "fine-tuned model",
     "in_context": "in-context reader",
-    "instruct": "instruct model",
 }
 
 
-def title(condition: Condition, usual: str) -> str:
-    """A condition's name for readers, such as `TST, 20 few-shots, FD + SFD`; the usual generator goes unnamed."""
-    shots = f"{WORDS[condition.selector]}, {condition.shots} few-shot{'s' if condition.shots > 1 else ''}"
-    parts = [
-        WORDS[condition.generator] if condition.generator != usual else "",
-        shots if condition.shots else "no few-shots",
-        WORDS.get(condition.definitions, ""),
-        WORDS.get(condition.decoding, ""),
-    ]
-    return ", ".join(part for part in parts if part)
-
-
 def titles(asked: pd.DataFrame, reader: str) -> dict[str, str]:
-    """{condition: its name for readers}, those that copy too; `asked` of `to_ask`."""
-    tests, unseen = asked[asked["test_set"] != UNSEEN], asked[asked["test_set"] == UNSEEN]
-    named = {row.condition: title(Condition(*row[2:7]), reader) for row in tests.itertuples()}
-    for row in unseen.itertuples():
-        added = (
-            f"{row.added} example{'s' if row.added > 1 else ''} of each added" if row.added else "no examples of them"
-        )
-        words = [added, WORDS.get(row.definitions, "no definitions")]
-        if row.generator == "finetuned":
-            words = [WORDS["finetuned"], WORDS.get(row.decoding, "")]
-        named[row.condition] = ", ".join(filter(None, words))
+    """{condition: its name for readers, such as `20 few-shots, TST, FD + SFD`}, those that copy too; the usual
+    generator goes unnamed. `asked`: of `to_ask`."""
+    named = {}
+    for row in asked.itertuples():
+        shots = f"{row.shots} few-shot{'s' * (row.shots > 1)}, {WORDS[row.selector]}" if row.shots else "no few-shots"
+        if row.test_set == UNSEEN:
+            shots = f"{row.added or 'no'} example{'s' * (row.added != 1)} of each"
+        words = [WORDS["finetuned"] if row.generator == "finetuned" else shots, WORDS.get(row.definitions, "")]
+        words += [WORDS[row.generator]] if row.generator not in (reader, "finetuned") else []
+        named[row.condition] = ", ".join(filter(None, [*words, WORDS.get(row.decoding, "")]))
     return named | {name: f"nearest flow copied, {WORDS[selector]}" for name, selector in COPIES.items()}
 
 
@@ -234,10 +206,6 @@ def order_of_asking(flows: pd.DataFrame, test_sets: Sequence[str], seed: int) ->
 
     Those whose connectors are of one half (column half) come first: any sample then shares its flows with that of the
     in-context reader, which is asked no others.
-
-    Args:
-        flows: columns pair, split, half and whatever else.
-        seed: of the order.
     """
     ordered = {name: _in_one_half_first(sample(flows, name, len(flows), seed)) for name in test_sets}
     return {name: part for name, part in ordered.items() if len(part)}
@@ -265,7 +233,7 @@ def few_shots_of(few_shots: pd.DataFrame, flows: pd.DataFrame, rows: pd.DataFram
 
 
 def asked_of_new_apis(
-    flows: pd.DataFrame, new: Collection[str], find: Callable[..., np.ndarray], added: Collection[int], seed: int
+    flows: pd.DataFrame, new: Collection[str], find: Callable[..., np.ndarray], seed: int
 ) -> tuple[pd.DataFrame, dict[int, pd.Series]]:
     """Requests for APIs held out of training, and their few-shots with examples of these APIs among them.
 
@@ -277,19 +245,25 @@ def asked_of_new_apis(
         new: names of the APIs held out.
         find: from row numbers of the flows to choose from, those of the flows asked about and a number to as many
             places among the first for each, nearest first.
-        added: examples of each such API; a number that no pair is left for gives no few-shots.
         seed: of the draws.
 
     Returns:
-        the requests in the order of asking; {examples of each: few-shots by pair, as rows of `flows`, nearest first}.
+        the requests in the order of asking; {of `NEW_SHOTS`: few-shots by pair, as rows of `flows`, nearest first},
+        without a number that no pair is left for.
     """
     training, unseen = flows[flows["split"] == "training"], flows[flows["split"] == UNSEEN]
     drawn = unseen.iloc[np.random.default_rng(seed).permutation(len(unseen))].head(len(unseen) // 3)
     drawn = _in_one_half_first(drawn)
     rest = unseen[~unseen["pair"].isin(set(drawn["pair"]))]
+    rest = rest.iloc[np.random.default_rng(seed).permutation(len(rest))]
     shots = {}
-    for n in sorted({0, *added}):
-        examples = _examples(rest, set(new), n, seed)
+    for n in NEW_SHOTS:
+        times, examples = dict.fromkeys(new, 0), []
+        for row, apis in zip(rest.index, rest["apis"], strict=True):
+            wanted = times.keys() & set(apis)
+            if any(times[name] < n for name in wanted):
+                examples.append(row)
+                times |= {name: times[name] + 1 for name in wanted}
         if len(drawn) and (not n or examples):
             pool = np.array([*training.index, *examples])
             found = pool[find(pool, drawn.index, UNSEEN_SHOTS)]
@@ -297,99 +271,29 @@ def asked_of_new_apis(
     return drawn, shots
 
 
-def _examples(pairs: pd.DataFrame, new: set[str], n: int, seed: int) -> list[int]:
-    """Rows that use each new API n times, or as often as there are pairs that do."""
-    pairs = pairs.iloc[np.random.default_rng(seed).permutation(len(pairs))]
-    times, chosen = dict.fromkeys(new, 0), []
-    for row, apis in zip(pairs.index, pairs["apis"], strict=True):
-        wanted = new.intersection(apis)
-        if any(times[name] < n for name in wanted):
-            chosen.append(row)
-            for name in wanted:
-                times[name] += 1
-    return chosen
-
-
-def reading_room(models: Mapping[str, str], window: int, max_new_tokens: int) -> dict[str, tuple[int, Counter]]:
-    """For each role how many tokens a prompt may have, and what counts them (of a model behind an endpoint an
-    estimate).
-
-    Args:
-        models: names by role.
-        window: tokens of prompt and answer at most, however many more a model takes.
-    """
+def reading_room(models: Mapping[str, str], max_new_tokens: int) -> dict[str, tuple[int, Counter]]:
+    """For each role of models named by it, how many tokens a prompt may have, and what counts them (of a model behind
+    an endpoint an estimate)."""
     found: dict[str, tuple[int, Counter]] = {}
     for model in dict.fromkeys(models.values()):
-        if is_remote(model):
-            found[model] = window - max_new_tokens, estimate_tokens
-        else:
+        most, count = WINDOW, estimate_tokens
+        if not is_remote(model):
             tokenizer, config = load_tokenizer(locate(model))
-            found[model] = min(config.max_position_embeddings, window) - max_new_tokens, token_counter(tokenizer)
+            most, count = min(config.max_position_embeddings, WINDOW), token_counter(tokenizer)
+        found[model] = most - max_new_tokens, count
     return {role: found[model] for role, model in models.items()}
 
 
 def definitions_beside(rows: pd.DataFrame, near: Mapping[str, pd.Series], pairs, flows: pd.DataFrame) -> dict:
     """{(selector, shots): how many definitions SFD shows beside them}: as many as FD has on average over some pairs."""
     used = {(row.selector, row.shots) for row in rows.itertuples() if row.shots and row.selector in near}
-    apis = flows["apis"].tolist()
-    named = {}
+    apis, named = flows["apis"].tolist(), {}
     for selector, shots in sorted(used | {("pretrained", UNSEEN_SHOTS)}):
         named[selector, shots] = [few_shot_definitions(one[:shots], apis) for one in near[selector][list(pairs)]]
     return {key: usual_number(names) for key, names in named.items()}
 
 
 # ---------------------------------------------------------------- write
-
-
-def write_condition(
-    condition,
-    asked: pd.DataFrame,
-    shots: Sequence[Sequence[int]],
-    training: pd.DataFrame,
-    catalogue: Catalogue,
-    limit: int,
-    count: Callable[[str], int],
-    semantic: Sequence[Sequence[str]] = (),
-    first: bool = False,
-    form: DefinitionForm = "compact",
-) -> pd.DataFrame:
-    """The prompts of one condition, and what the answers may be.
-
-    Args:
-        condition: a `Condition`, or what has its fields; the selector is not read: the caller chooses few-shots.
-        asked: the requests, columns pair, request, apis (the right flow's, read by `definitions: gold` alone).
-        shots: for each request positions in `training`, nearest first; the first `condition.shots` are shown.
-        training: columns request, dsl, apis.
-        limit, count: as for `lib.workflows.prompts.fit`.
-        semantic: for each request API names, nearest first: the definitions of SFD, as many as are to be shown.
-        first: whether definitions come before the few-shots.
-        form: of definitions.
-
-    Returns:
-        One row a request: unit (the pair), what `flow_prompts` returns, and grammar (None where decoding is free).
-    """
-    what = condition.definitions
-    chosen = {"gold": asked["apis"], "sfd": semantic, "fd_sfd": semantic}.get(what)
-    parts = PARTS.get(condition.generator, metaprompt_parts)
-    if condition.generator != "finetuned":
-        parts = functools.partial(parts, first=first)
-    prompts = flow_prompts(
-        asked["request"].tolist(),
-        [list(near[: condition.shots]) for near in shots],
-        training,
-        catalogue,
-        limit,
-        count,
-        few_shot=what in ("fd", "fd_sfd"),
-        semantic=None if chosen is None else list(chosen),
-        explain=True if what == "instruction" else None,
-        parts=parts,
-        form=form,
-    )
-    known = catalogue if condition.decoding == "catalogue" else None
-    held = condition.decoding != "free"
-    prompts["grammar"] = flow_grammar(known, stop=STOPS[condition.generator]) if held else None
-    return prompts.assign(unit=asked["pair"].tolist())
 
 
 @dataclass(frozen=True)
@@ -405,7 +309,6 @@ class Materials:
         beside: of `definitions_beside`.
         room: {generator: (tokens that a prompt may have, what counts them)}.
         seed: of the few-shots drawn at random.
-        form: of definitions.
     """
 
     flows: pd.DataFrame
@@ -416,46 +319,52 @@ class Materials:
     beside: Mapping[tuple[str, int], int]
     room: Mapping[str, tuple[int, Counter]]
     seed: int
-    form: DefinitionForm = "described"
 
     def shots(self, row, pairs: Sequence[str]) -> list[list[int]]:
         """The few-shots of requests; those drawn at random are other ones for each request, and those of another
         request are the nearest ones of the next request in the order of asking."""
         if not row.shots:
             return [[] for _ in pairs]
-        if row.test_set == UNSEEN:
-            return self.near[row.added][list(pairs)].tolist()
         if row.selector == "random":
             training = np.flatnonzero(self.flows["split"] == "training")
             draw, size = np.random.default_rng([self.seed, row.shots]), min(row.shots, len(training))
             return [training[draw.choice(len(training), size, replace=False)].tolist() for _ in pairs]
+        near = self.near[row.added if row.test_set == UNSEEN else row.selector.replace("other", "pretrained")]
         if row.selector == "other":
             order = self.asked[row.test_set]["pair"].tolist()
             following = dict(zip(order, [*order[1:], *order[:1]], strict=True))
-            return self.near["pretrained"][[following[pair] for pair in pairs]].tolist()
-        return self.near[row.selector][list(pairs)].tolist()
+            pairs = [following[pair] for pair in pairs]
+        return [list(found[: row.shots]) for found in near[list(pairs)]]
 
     def prompts(self, row, flows: int) -> pd.DataFrame:
-        """The prompts of a row of `to_ask` on the first flows of its test set: what `write_condition` returns, with
-        columns condition, test_set, half (of the flow's connectors) and model: the generator, of the in-context reader
-        which of its two."""
+        """The prompts of a row of `to_ask` on the first flows of its test set: what `flow_prompts` returns, with
+        columns unit (the pair), condition, test_set, half (of the flow's connectors), grammar (None where decoding is
+        free) and model: the generator, of the in-context reader which of its two.
+
+        The right flow's APIs are read for the definitions called `gold` alone."""
         requests, reads = self.asked[row.test_set], row.generator == "in_context"
         requests = (requests[requests["half"] != ""] if reads else requests).head(flows)
-        number = self.beside.get((row.selector, row.shots), 0)
-        prompts = write_condition(
-            row,
-            requests,
-            self.shots(row, requests["pair"]),
+        pairs, what, parts = requests["pair"].tolist(), row.definitions, PARTS.get(row.generator, metaprompt_parts)
+        if row.test_set == UNSEEN and row.generator != "finetuned":
+            parts = functools.partial(parts, first=True)
+        semantic = None
+        if "sfd" in what:
+            semantic = [list(self.semantic[pair][: self.beside[row.selector, row.shots]]) for pair in pairs]
+        prompts = flow_prompts(
+            requests["request"].tolist(),
+            self.shots(row, pairs),
             self.flows,
             self.catalogue,
             *self.room[row.generator],
-            semantic=[list(self.semantic[pair][:number]) for pair in requests["pair"]],
-            first=row.test_set == UNSEEN,
-            form=self.form,
+            few_shot=what in ("fd", "fd_sfd"),
+            semantic=requests["apis"].tolist() if what == "gold" else semantic,
+            explain=True if what == "instruction" else None,
+            parts=parts,
         )
         half = requests["half"].to_numpy()
         model = [reader_part(OTHER[one]) for one in half] if reads else row.generator
-        return prompts.assign(condition=row.condition, test_set=row.test_set, half=half, model=model)
+        prompts["grammar"] = flow_grammar(self.catalogue, STOPS[row.generator]) if row.decoding == HELD else None
+        return prompts.assign(unit=pairs, condition=row.condition, test_set=row.test_set, half=half, model=model)
 
 
 def write_prompts(
@@ -496,17 +405,16 @@ def ask_model(
         remote: whether it is behind an endpoint: then, too.
 
     Returns:
-        `prompts` with columns text (the flow), finished (bool), tokens_in, tokens_out, seconds.
+        `prompts` with columns text (the flow), finished (bool), tokens_in, tokens_out.
     """
     asked = _asked_with(prompts, generator, max_new_tokens, remote)
     answers = model.generate(prompts["prompt"].tolist(), progress=progress, **asked)
-    read = flow_in_chat if generator == "instruct" else flow_of
-    costs = pd.DataFrame(
-        [(cost.tokens_in, cost.tokens_out, cost.seconds) for cost in model.costs],
-        columns=["tokens_in", "tokens_out", "seconds"],
-        index=prompts.index,
+    return prompts.assign(
+        text=[flow_of(answer, generator == "instruct") for answer in answers],
+        finished=model.finished,
+        tokens_in=[cost.tokens_in for cost in model.costs],
+        tokens_out=[cost.tokens_out for cost in model.costs],
     )
-    return prompts.assign(text=list(map(read, answers)), finished=model.finished).join(costs)
 
 
 def _asked_with(prompts: pd.DataFrame, generator: str, max_new_tokens: int, remote: bool = False) -> dict[str, Any]:
@@ -543,41 +451,31 @@ def copied(near: Mapping, flows: pd.DataFrame, answered: pd.DataFrame) -> pd.Dat
     Returns:
         columns condition (of `COPIES`), test_set, unit, half, text, finished.
     """
-    asked = answered[["test_set", "unit", "half"]].drop_duplicates("unit")
-    parts = []
-    for name, selector in COPIES.items():
-        if selector in near:
-            nearest_shot = [shots[0] for shots in near[selector][asked["unit"]]]
-            parts.append(asked.assign(condition=name, text=flows["dsl"].to_numpy()[nearest_shot], finished=True))
-    return pd.concat(parts, ignore_index=True)
+    asked, dsl = answered[["test_set", "unit", "half"]].drop_duplicates("unit"), flows["dsl"].to_numpy()
+    return pd.concat(
+        [
+            asked.assign(condition=name, text=dsl[[shots[0] for shots in near[selector][asked["unit"]]]], finished=True)
+            for name, selector in COPIES.items()
+            if selector in near
+        ],
+        ignore_index=True,
+    )
 
 
 # ---------------------------------------------------------------- score and compare
 
 
 def score(answers: pd.DataFrame, flows: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
-    """Answers with their scores.
+    """Answers with the columns of `score_flows`.
 
     Args:
         answers: columns unit and text, whatever else.
         flows: by unit: dsl (the right flow's text), and said (see `lib.workflows.generating.generate`) where it is
             known.
-
-    Returns:
-        `answers` with the columns of `score_flows`.
     """
     said = answers["unit"].map(flows["said"]) if "said" in flows else None
     found = score_flows(answers["text"], answers["unit"].map(flows["dsl"]), catalogue, said)
     return pd.concat([answers.reset_index(drop=True), found], axis=1)
-
-
-def with_lists(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores as an artifact has them: without prompts, and with lists where Parquet cannot hold tuples."""
-    kept = scores.drop(columns=["prompt", "grammar", "definitions"], errors="ignore")
-    return kept.assign(
-        made_up_parameters=kept["made_up_parameters"].map(lambda made: [list(one) for one in made]),
-        made_up_names=kept["made_up_names"].map(list),
-    )
 
 
 DELTAS = ["delta", "delta_ci_low", "delta_ci_high"]
@@ -614,8 +512,8 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd
     """Which conditions are compared with which: columns condition, against, table.
 
     The paper's tables: `1` to `4`. Ours: `fair`: each with five few-shots by the pretrained encoder; `definitions`:
-    each with the same without definitions, and with their instruction alone; `shots`: with the next fewer few-shots;
-    `grammar`: with the same decoded freely; `unseen`: APIs held out, with few-shots that do not have them.
+    each with the same without definitions, and with their instruction alone; `grammar`: each with the same decoded
+    freely; `unseen`: APIs held out, with few-shots that do not have them.
 
     Args:
         asked: of `to_ask`.
@@ -628,40 +526,26 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd
     for row in published.drop_duplicates(["table", *FIELDS[:3]]).itertuples():
         name = Condition(row.selector, row.shots, row.definitions, reader).name
         found.append((name, against[row.table], str(row.table)))
-    fewer: dict[Any, Any] = {}
-    for row in asked[asked["test_set"] != UNSEEN].drop_duplicates("condition").sort_values("shots").itertuples():
+    unseen = asked["test_set"] == UNSEEN
+    for row in asked[~unseen].drop_duplicates("condition").itertuples():
         one = Condition(*row[2:7])
         found.append((one.name, five, "fair"))
         if one.definitions not in ("none", "instruction"):
-            found += [
-                (one.name, one._replace(definitions=what).name, "definitions") for what in ("none", "instruction")
-            ]
+            others = (one._replace(definitions=what) for what in ("none", "instruction"))
+            found += [(one.name, other.name, "definitions") for other in others]
         if one.decoding != "free":
             found.append((one.name, one._replace(decoding="free").name, "grammar"))
-        if one == Condition("pretrained", one.shots, "none", reader):
-            found += [(one.name, name, "shots") for name in [*fewer.values()][-1:]]
-            fewer[one.shots] = one.name
     found += [(name, five, "fair") for name in COPIES]
-    unseen = asked.loc[asked["test_set"] == UNSEEN, "condition"]
-    found += [(name, unseen_name(0, "none"), "unseen") for name in (*unseen, *COPIES)]
+    found += [(name, unseen_name(0, "none"), "unseen") for name in (*asked.loc[unseen, "condition"], *COPIES)]
     return pd.DataFrame(found, columns=["condition", "against", "table"])
-
-
-def with_definitions(published: pd.DataFrame) -> pd.DataFrame:
-    """The printed cells, and what they say of definitions against none: more rows, of the table `definitions`."""
-    scale = chained(published).set_index([*FIELDS[:3], "metric"])["value"]
-    defined = scale.reset_index().query("definitions != 'none'")
-    without = defined.assign(definitions="none").set_index([*FIELDS[:3], "metric"])
-    delta = defined["value"].to_numpy() - scale.reindex(without.index).to_numpy()
-    more = defined.assign(table="definitions", delta=delta.round(2)).drop(columns="value")
-    return pd.concat([published.astype({"table": str}), more], ignore_index=True)
 
 
 CONTRACT = [*FIELDS, "test_set", "metric", "value", "ci_low", "ci_high", *DELTAS, "n", "published_delta", "table"]
 
 
 def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `tables/dsl_ablation.csv`: `CONTRACT`, condition, against.
+    """The rows of `tables/dsl_ablation.csv`: `CONTRACT`, condition, against. `definitions` has as published what the
+    printed cells say of definitions against none.
 
     Args:
         compared: of `compare_conditions`, its pairs with a column table.
@@ -675,8 +559,12 @@ def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFram
     kinds = ["finetuned" if name.startswith("fine-tuned") else "copy" for name in others]
     about = pd.concat([about, pd.DataFrame([["none", 0, "none", kind, "free"] for kind in kinds], others, FIELDS)])
     about.loc[about["shots"] == 0, "selector"] = "none"
+    scale = chained(published).set_index([*FIELDS[:3], "metric"])["value"]
+    defined = scale.reset_index().query("definitions != 'none'")
+    without = scale.reindex(pd.MultiIndex.from_frame(defined[[*FIELDS[:3], "metric"]].assign(definitions="none")))
+    defined = defined.assign(table="definitions", delta=(defined["value"] - without.to_numpy()).round(2))
     keys = ["table", *FIELDS[:3], "metric"]
-    printed = published.astype({"table": str}).set_index(keys)["delta"].rename("published_delta")
+    printed = pd.concat([published.astype({"table": str}), defined]).set_index(keys)["delta"].rename("published_delta")
     table = compared.join(about, on="condition").join(printed, on=keys)
     return table[[*CONTRACT, "condition", "against"]]
 
@@ -688,8 +576,15 @@ def new_apis_called(scores: pd.DataFrame, wanted: Mapping[str, Collection[str]])
         scores: columns condition, unit, text.
         wanted: names for each unit.
     """
-    called = [100 * (not set(wanted[unit]).isdisjoint(_calls(text))) for unit, text in scores[["unit", "text"]].values]
-    return scores.assign(value=called).pivot(index="unit", columns="condition", values="value")
+
+    def called(unit: str, text: str) -> int:
+        try:
+            return 100 * (not set(wanted[unit]).isdisjoint(called_apis(parse(text))))
+        except FlowError:
+            return 0
+
+    found = [called(unit, text) for unit, text in scores[["unit", "text"]].values]
+    return scores.assign(value=found).pivot(index="unit", columns="condition", values="value")
 
 
 def called_rates(called: pd.DataFrame) -> pd.DataFrame:
@@ -700,46 +595,37 @@ def called_rates(called: pd.DataFrame) -> pd.DataFrame:
     return rates.assign(against=rates["condition"], table="unseen", test_set=UNSEEN, metric="new_apis_called")
 
 
-def _calls(text: str) -> list[str]:
-    try:
-        return called_apis(parse(text))
-    except FlowError:
-        return []
-
-
 # ---------------------------------------------------------------- claims
 
 
-def claimed_methods(rows: pd.DataFrame, reader: str, added: Collection[int]) -> dict[str, list[tuple[str, int]]]:
-    """The methods of `data/claims.yaml` that each condition stands for, with their numbers of few-shots.
+def claimed_methods(rows: pd.DataFrame, reader: str) -> pd.DataFrame:
+    """The methods of `data/claims.yaml` that conditions stand for: columns condition, method, k (few-shots).
 
-    The fine-tuned model, which has none, stands at both numbers.
+    The fine-tuned model, which has none, stands at both numbers; claims are about the reader's rows alone.
 
     Args:
         rows: of `asked_rows`.
-        reader: the generator that stands for the paper's GPT-4; claims are about its rows alone.
-        added: examples of each API held out of training; the fewest but none are what claims are about.
+        reader: the generator that stands for the paper's GPT-4.
     """
     own = rows[(rows["generator"] == reader) & (rows["decoding"] == "free") & rows["selector"].isin(MEASURED)]
-    own = own[~own["definitions"].isin(["instruction", "gold"])]
-    methods = {row.condition: [(_method(row.selector, row.definitions), row.shots)] for row in own.itertuples()}
-    methods[FINETUNED] = [("finetuned_dsl", 5), ("finetuned_dsl", 20)]
-    names = {
+    own = own[own["definitions"] != "instruction"]
+    found = [(row.condition, _method(row.selector, row.definitions), row.shots) for row in own.itertuples()]
+    found += [(FINETUNED, "finetuned_dsl", shots) for shots in (5, 20)]
+    unseen = {
         unseen_name(0, "none"): "unseen_pretrained",
         unseen_name(0, "sfd"): "unseen_sfd",
+        unseen_name(1, "none"): "unseen_new_shot",
         UNSEEN_FINETUNED: "unseen_finetuned_dsl",
     }
-    for n in sorted({*added} - {0})[:1]:
-        names[unseen_name(n, "none")] = "unseen_new_shot"
-        names[unseen_name(n, "fd_sfd")] = "unseen_fd_sfd_new_shot"
-    return methods | {name: [(method, UNSEEN_SHOTS)] for name, method in names.items()}
+    found += [(name, method, UNSEEN_SHOTS) for name, method in unseen.items()]
+    return pd.DataFrame(found, columns=["condition", "method", "k"])
 
 
 def _method(selector: str, definitions: str) -> str:
     return f"{selector}_{definitions}".removesuffix("_none")
 
 
-def claimed_scores(scores: pd.DataFrame, methods: Mapping[str, list], called: pd.DataFrame) -> pd.DataFrame:
+def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame, called: pd.DataFrame) -> pd.DataFrame:
     """One row for each flow, method, metric and number of few-shots; similarity and rates are 0–100.
 
     Args:
@@ -750,12 +636,10 @@ def claimed_scores(scores: pd.DataFrame, methods: Mapping[str, list], called: pd
     Returns:
         columns flow, method, metric, k, value; the value is NaN where the metric does not count the flow.
     """
-    counts = outcomes(scores[scores["condition"].isin(methods)]).rename(columns={"unit": "flow"})
+    counts = outcomes(scores[scores["condition"].isin(methods["condition"])])
     counts["value"] = 100 * counts["numerator"] / counts["denominator"].where(counts["denominator"] > 0)
-    calls = called.melt(ignore_index=False, var_name="condition").rename_axis("flow").reset_index()
-    rows = pd.concat([counts, calls[calls["condition"].isin(methods)].assign(metric="new_apis_called")])
-    claimed = rows.assign(method=rows["condition"].map(methods)).explode("method", ignore_index=True)
-    claimed[["method", "k"]] = claimed["method"].tolist()
+    calls = called.melt(ignore_index=False, var_name="condition").reset_index().assign(metric="new_apis_called")
+    claimed = pd.concat([counts, calls]).merge(methods, on="condition").rename(columns={"unit": "flow"})
     return claimed[["flow", "method", "metric", "k", "value"]]
 
 
@@ -765,6 +649,6 @@ def published_for_claims(published: pd.DataFrame) -> pd.DataFrame:
     methods = [_method(*row) for row in zip(scale["selector"], scale["definitions"], strict=True)]
     hundred = np.where(scale["metric"] == "similarity", 100, 1)
     scale = scale.assign(method=methods, k=scale["shots"], value=scale["value"] * hundred)
-    of_finetuned = scale[scale["method"] == "finetuned"].assign(method="finetuned_dsl")
-    parts = [scale[scale["method"] != "finetuned"], of_finetuned.assign(k=5), of_finetuned.assign(k=20)]
-    return pd.concat(parts)[["method", "metric", "k", "value"]]
+    tuned = scale["method"] == "finetuned"
+    twice = [scale[tuned].assign(method="finetuned_dsl", k=k) for k in (5, 20)]
+    return pd.concat([scale[~tuned], *twice])[["method", "metric", "k", "value"]]

@@ -4,9 +4,8 @@ A call returns a record of its own: `triggerOutputs?['body']?['subject']` is the
 returned, whatever the variable's name. Values that conditions test are drawn from the texts and numbers that they are
 tested against, so that each condition is once true and once false; a list that is looped over has none, one and two
 items, inside four loops one. Where a catalogue is given, a value has the type that the response schema of its API
-declares: a declared number is never a text, whatever a condition tests it against, and what is declared as no list is
-not looped over. A choice of all of these is a world. Two flows are executed alike if in every world they make the same
-calls in the same order with the same arguments, of those that the request says.
+declares. A choice of all of these is a world. Two flows are executed alike if in every world they make the same calls
+in the same order with the same arguments, of those that the request says.
 
     parse('x = await a.New(); if (x?["n"] > 5) { b.Post({"text": x?["t"]}); }')   worlds: n is 4, 5 or 6
 
@@ -17,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 import random
 from collections import Counter
@@ -31,7 +31,6 @@ from lib.workflows.language import (
     Condition,
     Flow,
     For,
-    If,
     Not,
     Object,
     Or,
@@ -47,7 +46,7 @@ ROUNDS = 20  # of looking for values that only another world tests
 ITEMS = (1, 0, 2)  # of a list that a loop goes through; one first, so that what is in it is seen
 DEEPEST = 4  # loops inside each other whose lists have so many items: each level doubles calls and lists
 LARGE = 1e15  # numbers from here on have none between them that a float can tell apart
-ABSENT = object()
+TRUE, FALSE = ("boolean", True), ("boolean", False)  # equal to no literal of another type: `true` is not 1
 SURROUNDED = {"contains": "\0{}\0", "startsWith": "{}\0", "endsWith": "\0{}"}
 ORDERED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
@@ -67,14 +66,21 @@ class Items(NamedTuple):
 
 
 Types = Callable[[Content], str]  # JSON's type of a content: string, number, integer, boolean, array or object; or ""
+Place = tuple[int, ...]  # of a call in the flow: numbers of statements and branches from the outside in
+World = Mapping[Content | Items, Any]  # what is tested, and of what is looped over the number of items
+Test = tuple[str, Any, bool]  # the sign, what is compared with, and whether that stands on the left
+
+
+class Made(NamedTuple):
+    """A call that was made: its API, its arguments by key, and where it stands in the flow."""
+
+    api: str
+    arguments: Mapping[str, Any]
+    place: Place
 
 
 def declared_types(catalogue) -> Types:
-    """What the response schemas of a catalogue declare; "" where they do not say.
-
-    Args:
-        catalogue: one whose APIs have names and keys alone declares nothing.
-    """
+    """What the response schemas of a catalogue declare; "" where they do not say."""
 
     def type_of(content: Content) -> str:
         below = content.path[1:] if content.path[:1] == ("body",) else content.path
@@ -90,44 +96,11 @@ def undeclared(content: Content) -> str:
     return ""
 
 
-class Missing(NamedTuple):
-    """What a variable stands for that no call has given a value."""
-
-    variable: str
-
-
-Place = tuple[int, ...]  # of a call in the flow: numbers of statements and branches from the outside in
-
-
-class Made(NamedTuple):
-    """A call that was made: its API, its arguments by key, each a literal, `Content`, `Missing` or made of them, and
-    where it stands in the flow."""
-
-    api: str
-    arguments: Mapping[str, Any]
-    place: Place
-
-
-World = Mapping[Content | Items, Any]  # what is tested, and of what is looped over the number of items
-
-
-class Test(NamedTuple):
-    """What a content was tested against, and whether that stands on the left, as in `contains("high", x?['level'])`."""
-
-    sign: str
-    constant: Any
-    turned: bool
-
-    def holds(self, value: Any) -> bool:
-        """Whether it holds of a value."""
-        return _compare(self.sign, *((self.constant, value) if self.turned else (value, self.constant)))
-
-
 def run(flow: Flow, world: World) -> list[Made]:
     """The calls that a flow makes in a world, in order; a value that the world does not have is none that equals any
     constant, and a list without a number has one item."""
     machine = _Machine(world)
-    machine.do(flow.statements)
+    machine.do(flow.statements, ())
     return machine.made
 
 
@@ -143,22 +116,21 @@ class _Machine:
         self.variables: dict[str, Content] = {}
         self.called: Counter[str] = Counter()
 
-    def do(self, statements: Iterable[Statement], place: Place = ()) -> None:
+    def do(self, statements: Iterable[Statement], place: Place) -> None:
         for number, statement in enumerate(statements):
             here = (*place, number)
             if isinstance(statement, Call):
-                self.call(statement, here)
+                arguments = {key: self.resolve(value) for key, value in statement.parameters.pairs}
+                self.made.append(Made(statement.api, arguments, here))
+                self.called[statement.api] += 1
+                if statement.variable is not None:
+                    self.variables[statement.variable] = Content(statement.api, self.called[statement.api])
             elif isinstance(statement, For):
                 self.loop(statement, here)
             else:
-                self.choose(statement, here)
-
-    def call(self, call: Call, place: Place) -> None:
-        arguments = {key: self.resolve(value) for key, value in call.parameters.pairs}
-        self.made.append(Made(call.api, arguments, place))
-        self.called[call.api] += 1
-        if call.variable is not None:
-            self.variables[call.variable] = Content(call.api, self.called[call.api])
+                holds = (at for at, one in enumerate(statement.branches) if self.holds(one.condition))
+                chosen = next(holds, len(statement.branches))
+                self.do(bodies(statement)[chosen], (*here, chosen))
 
     def loop(self, loop: For, place: Place) -> None:
         items = self.resolve(loop.items)
@@ -172,17 +144,12 @@ class _Machine:
             self.do(loop.body, (*place, 0))
         self.depth -= 1
 
-    def choose(self, statement: If, place: Place) -> None:
-        for number, branch in enumerate(statement.branches):
-            if self.holds(branch.condition):
-                return self.do(branch.body, (*place, number))
-        return self.do(statement.otherwise, (*place, len(statement.branches)))
-
     def resolve(self, value: Value) -> Any:
+        """What a value is in this world: literals, `Content`s, and what is made of them."""
         match value:
             case Reference(variable, path):
                 if variable not in self.variables:
-                    return Missing(variable)
+                    return "unassigned", variable
                 parts = [part for key in path for part in (key.split("/") if isinstance(key, str) else [key])]
                 base = self.variables[variable]
                 return base._replace(path=(*base.path, *parts))
@@ -190,7 +157,9 @@ class _Machine:
                 return {key: self.resolve(held) for key, held in pairs}
             case tuple():
                 return [self.resolve(held) for held in value]
-        return _typed(value)
+            case bool():
+                return TRUE if value else FALSE
+        return value
 
     def holds(self, condition: Condition) -> bool:
         match condition:
@@ -200,37 +169,26 @@ class _Machine:
                 return all(self.holds(part) for part in conditions)
             case Or(conditions):
                 return any(self.holds(part) for part in conditions)
-            case Comparison(test, left, right):
-                return self.compare(test, self.resolve(left), self.resolve(right))
-        return self.compare("==", self.resolve(condition), _typed(True))
-
-    def compare(self, test: str, left: Any, right: Any) -> bool:
-        for side, other, turned in ((left, right, False), (right, left, True)):
+            case Comparison(sign, left, right):
+                sides = self.resolve(left), self.resolve(right)
+            case _:
+                sign, sides = "==", (self.resolve(condition), TRUE)
+        for turned, side in enumerate(sides):
             if isinstance(side, Content):
-                self.tested.setdefault(side, []).append(Test(test, other, turned))
-        return _compare(test, *(self.world.get(one, one) if isinstance(one, Content) else one for one in (left, right)))
+                self.tested.setdefault(side, []).append((sign, sides[1 - turned], bool(turned)))
+        return _compare(sign, *(self.world.get(one, one) if isinstance(one, Content) else one for one in sides))
 
 
-def _typed(value: Any) -> Any:
-    """A literal that equals no literal of another type: `true` is not 1, but 1 is 1.0."""
-    return ("boolean", value) if isinstance(value, bool) else value
-
-
-def _compare(test: str, left: Any, right: Any) -> bool:
-    if test == "==":
-        return left == right
-    if test == "!=":
-        return left != right
-    if test in TEXT_TESTS:
-        if not (isinstance(left, str) and isinstance(right, str)):
-            return False
-        small, large = right.casefold(), left.casefold()
-        return {"contains": small in large, "startsWith": large.startswith(small), "endsWith": large.endswith(small)}[
-            test
-        ]
-    numbers = all(isinstance(side, int | float) for side in (left, right))
-    texts = all(isinstance(side, str) for side in (left, right))
-    return (numbers or texts) and ORDERED[test](left, right)
+def _compare(sign: str, left: Any, right: Any) -> bool:
+    if sign in ("==", "!="):
+        return (left == right) == (sign == "==")
+    numbers, texts = (all(isinstance(side, kind) for side in (left, right)) for kind in (int | float, str))
+    if sign in ORDERED:
+        return (numbers or texts) and ORDERED[sign](left, right)
+    if not texts:
+        return False
+    small, large = right.casefold(), left.casefold()
+    return small in large if sign == "contains" else getattr(large, sign.lower())(small)
 
 
 # ---------------------------------------------------------------- worlds
@@ -247,14 +205,13 @@ def worlds(flows: Sequence[Flow], types: Types = undeclared) -> Iterator[World]:
     looped: dict[Content, None] = {}
     for _ in range(ROUNDS):
         before = sum(map(len, values.values()))
-        for world in _choices(values, tested):
-            for flow in flows:
-                machine = _Machine(world)
-                machine.do(flow.statements)
-                looped |= dict.fromkeys(machine.looped)
-                for content, tests in machine.tested.items():
-                    known = tested.setdefault(content, [])
-                    known += [test for test in tests if test not in known]
+        for world, flow in itertools.product(_choices(values, tested), flows):
+            machine = _Machine(world)
+            machine.do(flow.statements, ())
+            looped |= dict.fromkeys(machine.looped)
+            for content, tests in machine.tested.items():
+                known = tested.setdefault(content, [])
+                known += [test for test in tests if test not in known]
         values = {content: _of_type(_domain(content, tests), types(content)) for content, tests in tested.items()}
         values |= {Items(content): list(ITEMS) if types(content) in ("", "array") else [0] for content in looped}
         if sum(map(len, values.values())) == before:
@@ -267,17 +224,14 @@ def _choices(
 ) -> Iterator[World]:
     """All worlds, or where they are too many: one in which most tests hold and one in which fewest do, each also with
     one value changed; and some at random."""
-    count = 1
-    for options in values.values():
-        count *= len(options)
-    if count <= MOST_WORLDS:
+    if math.prod(map(len, values.values())) <= MOST_WORLDS:
         for chosen in itertools.product(*values.values()):
             yield dict(zip(values, chosen, strict=True))
         return
 
     def held(content: Content | Items, option: Any) -> int:
         tests = tested.get(content, ()) if isinstance(content, Content) else ()
-        return sum(test.holds(option) for test in tests)
+        return sum(_compare(sign, *((other, option) if turned else (option, other))) for sign, other, turned in tests)
 
     for pick in (max, min):
         base = {content: pick(options, key=functools.partial(held, content)) for content, options in values.items()}
@@ -293,10 +247,9 @@ def _domain(content: Content, tests: Sequence[Test]) -> list[Any]:
     """Values on both sides of each test of a content: the constants and what lies beside and between them, a text that
     has two of those searched for, parts of one that is searched, and one value that is none of them, of the constants'
     type where they have one."""
-    constants = [test.constant for test in tests]
-    booleans = [_typed(True), _typed(False)]
-    if all(constant in booleans for constant in constants):
-        return booleans
+    constants = [constant for _, constant, _ in tests]
+    if all(constant in (TRUE, FALSE) for constant in constants):
+        return [TRUE, FALSE]
     numbers = sorted({constant for constant in constants if isinstance(constant, int | float)})
     only_numbers = all(isinstance(constant, int | float) for constant in constants)
     found: list[Any] = [numbers[-1] + 2 if only_numbers else f"\0{content}"]
@@ -315,29 +268,29 @@ def _domain(content: Content, tests: Sequence[Test]) -> list[Any]:
         elif isinstance(constant, str) and sign in ORDERED:
             found += [constant, "", f"{constant}~"]
         else:
-            found += booleans if constant in booleans else [constant]
+            found += [TRUE, FALSE] if constant in (TRUE, FALSE) else [constant]
     for (a, first), (b, second) in itertools.permutations(searched, 2):
         if a != "endsWith" and b != "startsWith":
             found.append(f"{first}\0{second}")
     if len(searched) > 2:  # one text in which all hold
-        found.append("\0".join(text for test in ("startsWith", "contains", "endsWith") for kind, text in searched
-                               if kind == test))  # fmt: skip
+        order = ("startsWith", "contains", "endsWith")
+        found.append("\0".join(text for test in order for kind, text in searched if kind == test))
     return list(dict.fromkeys(found))
 
 
 def _of_type(values: Sequence[Any], kind: str) -> list[Any]:
     """The values that have a declared type, or one that has it where none does; and nothing (None), where a test asks
     for it."""
-    nothing = [value for value in values if value is None]
-    if kind == "boolean":
-        return [_typed(True), _typed(False), *nothing]
-    if kind in ("number", "integer"):
-        found = [value for value in values if isinstance(value, int | float)]
-        whole = [value for value in found if kind == "number" or isinstance(value, int) or value.is_integer()]
-        return [*(whole or found or [0]), *nothing]
+    if kind not in ("boolean", "number", "integer", "string"):
+        return list(values)
+    found: list[Any] = [TRUE, FALSE]
     if kind == "string":
-        return [*([value for value in values if isinstance(value, str)] or ["\0"]), *nothing]
-    return list(values)
+        found = [value for value in values if isinstance(value, str)] or ["\0"]
+    elif kind != "boolean":
+        found = [value for value in values if isinstance(value, int | float)]
+        whole = [value for value in found if kind == "number" or float(value).is_integer()]
+        found = whole or found or [0]
+    return found + [value for value in values if value is None]
 
 
 # ---------------------------------------------------------------- alike
@@ -356,25 +309,20 @@ def executed_alike(
     Raises:
         ValueError: `said` is not as long as the right flow has calls.
     """
-    keys = _keys_said(gold, said)
-    return all(_same(run(flow, world), run(gold, world), keys) for world in worlds([gold, flow], types))
-
-
-def _same(made: Sequence[Made], right: Sequence[Made], keys: Mapping[Place, Sequence[str]]) -> bool:
-    return len(made) == len(right) and all(
-        one.api == other.api
-        and all(one.arguments.get(key, ABSENT) == other.arguments.get(key, ABSENT) for key in keys[other.place])
-        for one, other in zip(made, right, strict=True)
-    )
-
-
-def _keys_said(gold: Flow, said: Sequence[Sequence[str]] | None) -> dict[Place, Sequence[str]]:
     placed = dict(_placed(gold.statements, ()))
-    if said is None:
-        return {place: call.keys for place, call in placed.items()}
-    if len(said) != len(placed):
+    if said is not None and len(said) != len(placed):
         raise ValueError(f"the flow has {len(placed)} calls, and there are {len(said)} lists of said arguments")
-    return dict(zip(placed, said, strict=True))
+    keys = dict(zip(placed, [call.keys for call in placed.values()] if said is None else said, strict=True))
+
+    def same(one: Made, right: Made) -> bool:
+        sides = ({key: made.arguments.get(key, ...) for key in keys[right.place]} for made in (one, right))
+        return one.api == right.api and next(sides) == next(sides)
+
+    for world in worlds([gold, flow], types):
+        made, right = run(flow, world), run(gold, world)
+        if len(made) != len(right) or not all(map(same, made, right)):
+            return False
+    return True
 
 
 def _placed(statements: Iterable[Statement], place: Place) -> Iterator[tuple[Place, Call]]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,24 +15,19 @@ from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import Workbook
 from lib.workbook.inputs import did_you_mean
 from lib.workbook.machine import cores
-from lib.workflows.ablation import Condition, ask_model, write_condition
+from lib.workflows.ablation import HELD, ask_model
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import FlowError, parse, unfilled, validate
-from lib.workflows.prompts import token_counter
+from lib.workflows.grammars import flow_grammar
+from lib.workflows.language import FlowError, parse, validate
+from lib.workflows.prompts import PARTS, STOPS, flow_prompts, metaprompt_parts, token_counter
 
 TIMED = 256  # requests from which the time of encoding them all is told
 
 
-@dataclass(frozen=True)
-class Written:
-    """A flow, and what was retrieved for its request.
-
-    Attributes:
-        few_shots: columns pair, request, dsl, apis, cosine, shown (whether the prompt had it), nearest first.
-        definitions: names of the APIs whose definitions the prompt had.
-        text: the flow.
-        finished: whether it ended by itself.
-    """
+class Written(NamedTuple):
+    """A flow, and what was retrieved for its request: the few-shots (columns pair, request, dsl, apis, cosine, shown:
+    whether the prompt had it; nearest first), names of the APIs whose definitions the prompt had, the flow's text, and
+    whether it ended by itself."""
 
     few_shots: pd.DataFrame
     definitions: list[str]
@@ -77,19 +71,20 @@ class FlowWriter:
         Raises:
             ValueError: the request alone is too long for the model.
         """
-        model = self.load(generator)
+        model, tuned = self.load(generator), generator == "finetuned"
         rows, cosines = nearest(self.vectors, self.encode([request]), max(shots, 1))
         near = rows[0][:shots]
-        shown, definitions = (0, "none") if generator == "finetuned" else (shots, "fd")
-        prompts = write_condition(
-            Condition("tst", shown, definitions, generator, decoding),
-            pd.DataFrame({"pair": [""], "request": [request], "apis": [[]]}),
-            [near.tolist()],
+        prompts = flow_prompts(
+            [request],
+            [[] if tuned else near.tolist()],
             self.training,
             self.catalogue,
             model.config.max_position_embeddings - self.max_tokens,
             token_counter(model.tokenizer),
+            few_shot=not tuned,
+            parts=PARTS.get(generator, metaprompt_parts),
         )
+        prompts["grammar"] = flow_grammar(self.catalogue, STOPS[generator]) if decoding == HELD else None
         made = ask_model(prompts, model, generator, self.max_tokens).iloc[0]
         found = self.training.iloc[near].assign(cosine=cosines[0][:shots], shown=np.arange(len(near)) < made["shots"])
         return Written(found, made["definitions"], made["text"], bool(made["finished"]))
@@ -116,12 +111,11 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
     )
     adapter = f"adapters/nl2dsl_{len(book.read('dsl_training_pairs'))}"
     book.require({"08_dsl_retrieval": (f"{adapter}/training.json",)})
-    tuned = book.parameters_of("dsl_training_pairs.parquet")
-    flows = book.read("flows")
+    told, flows = book.parameters_of("dsl_training_pairs.parquet"), book.read("flows")
     training = flows[flows["split"] == "training"].reset_index(drop=True)
     name, folder = book.made_with("flows.parquet")["workflow_encoder"], book.data / "encoders" / "tst"
-    has_tuned = (folder / "adapter_config.json").exists()
-    encoder = load_or_say_how(name, functools.partial(load_encoder, adapter=folder if has_tuned else None))
+    tuned = (folder / "adapter_config.json").exists()
+    encoder = load_or_say_how(name, functools.partial(load_encoder, adapter=folder if tuned else None))
     requests, kept = training["request"].tolist(), book.data / "embedded" / "tst_training.safetensors"
     if not kept.exists():
         started = perf_counter()
@@ -131,15 +125,18 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
     vectors = encode(encoder, requests, keep=kept)
 
     def load(generator: str) -> LocalModel:
-        def make(path: str) -> LocalModel:
-            learned = book.data / adapter if generator == "finetuned" else None
-            return LocalModel(path, adapter=learned, threads=cores(), quantization=tuned.quantization)
+        learned = book.data / adapter if generator == "finetuned" else None
+        make = functools.partial(LocalModel, adapter=learned, threads=cores(), quantization=told.quantization)
+        return load_or_say_how(told.generator, make)
 
-        return load_or_say_how(tuned.generator, make)
-
-    search = functools.partial(encode, encoder)
-    catalogue = Catalogue.from_lines(book.read_lines("catalogue"))
-    return FlowWriter(training, catalogue, vectors, search, load, tuned.dsl_max_tokens)
+    return FlowWriter(
+        training,
+        Catalogue.from_lines(book.read_lines("catalogue")),
+        vectors,
+        functools.partial(encode, encoder),
+        load,
+        told.dsl_max_tokens,
+    )
 
 
 def checks(text: str, catalogue: Catalogue) -> pd.DataFrame:
@@ -153,7 +150,6 @@ def checks(text: str, catalogue: Catalogue) -> pd.DataFrame:
         "made-up names": [name + did_you_mean(name, catalogue.apis) for name in report.made_up_names],
         "made-up keys": [f"{key} of {api}" for api, key in report.made_up_parameters],
         "variables used before they are assigned": report.unassigned,
-        "required keys still to fill in": [f"{key} of {api}" for api, key in unfilled(flow, catalogue)],
     }
     return pd.DataFrame(
         [(check, ", ".join(found) or "none") for check, found in rows.items()], columns=["check", "found"]

@@ -452,7 +452,6 @@ def bench_prompts(
             few_shot=definitions == "fd",
             semantic=sfd if definitions == "sfd" else None,
             parts=PARTS.get(writer, metaprompt_parts),
-            form="described",
         ).join(about)
         made["condition"] = f"{writer}_{definitions}" + "_grammar" * (decoding == "grammar")
         made["grammar"] = flow_grammar(catalogue, loops=True, fence=FENCE) if decoding == "grammar" else None

@@ -2,9 +2,8 @@
 
 It stands for a model that reads few-shots and definitions well and has never seen these APIs, as GPT-4 is in the
 workflow paper. The connectors are cut into two halves; a model learns on prompts over the flows of one half, every name
-in them renamed afresh, so that it must copy from the prompt, and is asked about flows over the other half; then the
-halves change places, and both are pooled. Few-shots, definitions and grammar are the whole catalogue's when it is
-asked.
+in them renamed afresh, so that it must copy from the prompt, and is asked about flows over the other half. Few-shots,
+definitions and grammar are the whole catalogue's when it is asked.
 
 A new name keeps its shape: `shared_gmail.SendEmailV2` may become `shared_larch.PonduGraniteV2`, its key
 `emailMessage/To` `graniteBorel/Tasim`. Words are exchanged, not names, so that what shares a word still does: versions
@@ -14,12 +13,11 @@ stays as it is.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import random
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,20 +25,12 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib.retrieval.neighbours import nearest
-from lib.workflows.apis import API, DefinitionForm
+from lib.workflows.apis import API
+from lib.workflows.apis import Field as Parameter
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, usual_number
-from lib.workflows.language import (
-    Call,
-    Flow,
-    For,
-    Object,
-    Reference,
-    calls,
-    parse,
-    print_flow,
-)
-from lib.workflows.prompts import STOP, FittedPrompt, fit
+from lib.workflows.language import Call, Flow, For, Object, Reference, calls, parse, print_flow
+from lib.workflows.prompts import STOP, fit
 
 Half = Literal["a", "b"]
 HalfOrNone = Literal["a", "b", ""]
@@ -53,11 +43,6 @@ UNEVEN = 0.05  # a half has 45% to 55% of all uses of connectors
 # ---------------------------------------------------------------- halves
 
 
-def connectors_of(apis: Iterable[str]) -> set[str]:
-    """The connectors of API names."""
-    return {name.split(".", 1)[0] for name in apis}
-
-
 def halves(catalogue: Catalogue, flows: pd.DataFrame, seed: int) -> dict[str, Half]:
     """The connectors in two halves of about equal use, so that many training flows lie wholly in one.
 
@@ -68,7 +53,8 @@ def halves(catalogue: Catalogue, flows: pd.DataFrame, seed: int) -> dict[str, Ha
         flows: columns split, apis; rows of other splits than training are not read.
         seed: of the starts.
     """
-    used = [" ".join(sorted(connectors_of(apis))) for apis in flows.loc[flows["split"] == "training", "apis"]]
+    training = flows.loc[flows["split"] == "training", "apis"]
+    used = [" ".join(sorted({name.split(".", 1)[0] for name in apis})) for apis in training]
     counts = pd.Series(used, dtype=object).value_counts().sort_index()
     names = sorted({*catalogue.connectors, *(name for found in counts.index for name in found.split())})
     place = {name: i for i, name in enumerate(names)}
@@ -114,7 +100,7 @@ def _exchanged(together: np.ndarray, use: np.ndarray, order: np.ndarray) -> np.n
 
 def half_of(apis: Iterable[str], split: Mapping[str, Half]) -> HalfOrNone:
     """The half that all connectors of a flow's APIs belong to; empty where it has some of both, or one of neither."""
-    found = {split.get(connector, "") for connector in connectors_of(apis)}
+    found = {split.get(name.split(".", 1)[0], "") for name in apis}
     own: HalfOrNone = next((half for half in HALVES if found == {half}), "")
     return own
 
@@ -150,31 +136,10 @@ def words(name: str) -> list[str]:
     return [word.lower() for word in WORD.findall(name)]
 
 
-def flow_names(flow: Flow) -> set[str]:
-    """Names in a flow: connectors, operations, parameter keys, and fields of outputs below their body."""
-    found = flow_fields(flow)
-    for node in _nodes(flow.statements):
-        match node:
-            case Call(api):
-                found.update(api.split(".", 1))
-            case Object(pairs):
-                found.update(key for key, _ in pairs)
-    return found
-
-
-def flow_fields(flow: Flow) -> set[str]:
-    """The fields of outputs that a flow refers to: `user` and `login` of `x?['body']?['user']?['login']`."""
-    paths = (node.path for node in _nodes(flow.statements) if isinstance(node, Reference))
-    return {
-        key for path in paths for place, key in enumerate(path) if isinstance(key, str) and (place or key != "body")
-    }
-
-
 def _nodes(node) -> Iterator:
     """A node of a flow and all below it."""
     yield node
-    parts = node if isinstance(node, tuple) else _parts(node).values()
-    for part in parts:
+    for part in node if isinstance(node, tuple) else _parts(node).values():
         yield from _nodes(part)
 
 
@@ -182,18 +147,26 @@ def _parts(node) -> dict[str, Any]:
     return {field.name: getattr(node, field.name) for field in fields(node)} if is_dataclass(node) else {}
 
 
+def flow_names(flow: Flow) -> tuple[set[str], set[str]]:
+    """Names in a flow: connectors, operations and keys; and fields of outputs below their body, as `user` and `login`
+    of `x?['body']?['user']?['login']`."""
+    names: set[str] = set()
+    outputs: set[str] = set()
+    for node in _nodes(flow.statements):
+        match node:
+            case Call(api):
+                names.update(api.split(".", 1))
+            case Object(pairs):
+                names.update(key for key, _ in pairs)
+            case Reference(_, path):
+                below = path[1:] if path[:1] == ("body",) else path
+                outputs.update(key for key in below if isinstance(key, str))
+    return names, outputs
+
+
 def definition_names(api: API) -> set[str]:
     """Names that a definition shows: the connector's, the operation's, parameter keys, and fields that are returned."""
     return {api.connector, api.operation, *(one.key for one in (*api.parameters, *api.returns))}
-
-
-def catalogue_names(apis: Iterable[API]) -> set[str]:
-    """All names of some APIs; those of a field `user/login` that is returned are itself, `user` and `login`."""
-    found: set[str] = set()
-    for api in apis:
-        found |= definition_names(api)
-        found.update(part for output in api.returns for part in output.key.split("/"))
-    return found
 
 
 class Known(NamedTuple):
@@ -204,8 +177,10 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, apis: Iterable[API]) -> Known:
-        """What a catalogue's APIs know."""
-        names = catalogue_names(apis)
+        """What a catalogue's APIs know; the names of a field `user/login` that is returned are itself and its parts."""
+        names: set[str] = set()
+        for api in apis:
+            names |= definition_names(api).union(*(one.key.split("/") for one in api.returns))
         return cls(frozenset(word for name in names for word in words(name)), frozenset(filter(ODD.search, names)))
 
 
@@ -229,7 +204,7 @@ class Renaming:
         self._new: dict[str, str] = {}
 
     def name(self, name: str) -> str:
-        """The new name for one of the names given."""
+        """The new name for one of the names given; of `connector.Operation` that of both."""
         return WORD.sub(self._word, name) if WORD.search(name) else self._invented(name)
 
     def _word(self, found: re.Match) -> str:
@@ -242,15 +217,14 @@ class Renaming:
         return new.capitalize() if word[0].isupper() else new
 
     def _invented(self, word: str) -> str:
+        draw = self._rng
         while word not in self._new:
-            new = self._rng.choice(NOUNS) if self._rng.random() < 0.5 else self._syllable() + self._syllable()
+            parts = (NOUNS,) if draw.random() < 0.5 else (ONSETS, VOWELS, ENDS) * 2
+            new = "".join(map(draw.choice, parts))
             if new not in self._used:
                 self._used.add(new)
                 self._new[word] = new
         return self._new[word]
-
-    def _syllable(self) -> str:
-        return self._rng.choice(ONSETS) + self._rng.choice(VOWELS) + self._rng.choice(ENDS)
 
     def full(self, api: str) -> str:
         """The new name of `connector.Operation`."""
@@ -258,49 +232,46 @@ class Renaming:
 
     def text(self, text: str) -> str:
         """A text in which odd names of the catalogue are exchanged."""
-        return NAME.sub(lambda found: self._mentioned(found[0]) if found[0] in self._odd else found[0], text)
 
-    def _mentioned(self, name: str) -> str:
-        new = self.name(name)
-        return self._invented(name) if new == name else new  # it is none of the prompt's names
+        def mentioned(found: re.Match) -> str:
+            name = found[0]
+            if name not in self._odd:
+                return name
+            new = self.name(name)
+            return self._invented(name) if new == name else new  # it is none of the prompt's names
+
+        return NAME.sub(mentioned, text)
 
     def api(self, api: API) -> API:
         """An API that its definition shows under new names."""
-        parameters, returns = (
-            tuple(
-                replace(
-                    one, key=self.name(one.key), summary=self.text(one.summary), description=self.text(one.description)
-                )
-                for one in fields
-            )
-            for fields in (api.parameters, api.returns)
-        )
+
+        def field(one: Parameter) -> Parameter:
+            key = self.name(one.key)
+            return replace(one, key=key, summary=self.text(one.summary), description=self.text(one.description))
+
         return replace(
             api,
+            parameters=tuple(map(field, api.parameters)),
+            returns=tuple(map(field, api.returns)),
             connector=self.name(api.connector),
             operation=self.name(api.operation),
             description=self.text(api.description),
-            parameters=parameters,
-            returns=returns,
         )
 
-    def flow(self, flow: Flow) -> Flow:
-        """A flow with new names; what its arguments say stays."""
-        return Flow(self._renamed(flow.statements))
-
-    def _renamed(self, node):
+    def flow(self, node):
+        """A flow, or what stands in one, with new names; what its arguments say stays."""
         match node:
             case Call(api, parameters, variable, awaited):
-                return Call(self.full(api), self._renamed(parameters), self._variable(variable), awaited)
+                return Call(self.full(api), self.flow(parameters), self._variable(variable), awaited)
             case Reference(variable, path):
                 return Reference(self._variable(variable), tuple(map(self._field, range(len(path)), path)))
             case Object(pairs):
-                return Object(tuple((self.name(key), self._renamed(value)) for key, value in pairs))
+                return Object(tuple((self.name(key), self.flow(value)) for key, value in pairs))
             case For(variable, items, body):
-                return For(self._variable(variable), self._renamed(items), self._renamed(body))
+                return For(self._variable(variable), self.flow(items), self.flow(body))
             case tuple():
-                return tuple(map(self._renamed, node))
-        parts = {name: self._renamed(part) for name, part in _parts(node).items()}
+                return tuple(map(self.flow, node))
+        parts = {name: self.flow(part) for name, part in _parts(node).items()}
         return replace(node, **parts) if parts else node
 
     def _variable(self, variable: str | None) -> str | None:
@@ -320,7 +291,6 @@ MOST_SEMANTIC = 40
 BLOCK = 512  # flows whose neighbours are searched at a time
 LIMIT = 3000  # tokens of a prompt
 TRIED = 300  # flows, until a sort of prompt is given up
-COMPACT: DefinitionForm = "compact"
 KEPT = (0.0, 0.5)  # share of words that stay in a prompt's new names
 
 
@@ -350,51 +320,27 @@ def mixture(selectors: Sequence[str]) -> list[Cell]:
     return [*itertools.islice(bare, len(cells) // len(SHOTS[1:])), *cells]
 
 
-@dataclass(frozen=True)
-class Pool:
+class Row(NamedTuple):
+    """A flow of a pool: its tree, its names, and what a prompt must show for it: (API, ""), (API, key) and ("", output
+    field)."""
+
+    pair: str
+    request: str
+    apis: list[str]
+    flow: Flow
+    names: set[str]
+    facts: set[tuple[str, str]]
+
+
+class Pool(NamedTuple):
     """The flows of one half, from which requests and few-shots are drawn; `vectors` by selector, those of the APIs by
     the encoder called pretrained."""
 
-    pairs: pd.DataFrame  # columns pair, request, dsl, apis; a range index
-    vectors: Mapping[str, np.ndarray]  # unit vectors of the requests, (pairs, dimensions)
+    rows: list[Row]
+    vectors: Mapping[str, np.ndarray]  # unit vectors of the requests, (rows, dimensions)
     apis: Mapping[str, API]  # those that a definition may be shown of
     api_vectors: np.ndarray
     known: Known
-
-    @functools.cached_property
-    def sets(self) -> list[frozenset[str]]:
-        """The API names of each flow."""
-        return [frozenset(apis) for apis in self.pairs["apis"]]
-
-    @functools.cached_property
-    def read(self) -> Callable[[int], Read]:
-        """A flow by its row, read once."""
-        texts = self.pairs["dsl"].tolist()
-
-        @functools.cache
-        def read(row: int) -> Read:
-            flow = parse(texts[row])
-            names = flow_names(flow)
-            facts = {(call.api, key) for call in calls(flow) for key in ("", *call.keys)}
-            return Read(flow, frozenset(names), frozenset(facts | {("", field) for field in flow_fields(flow)}))
-
-        return read
-
-
-class Read(NamedTuple):
-    """A flow's tree, its names, and what a prompt must show for it: (API, ""), (API, key) and ("", output field)."""
-
-    flow: Flow
-    names: frozenset[str]
-    facts: frozenset[tuple[str, str]]
-
-
-class Candidate(NamedTuple):
-    """A flow, its nearest other ones by selector, and the API names nearest to its request."""
-
-    row: int
-    near: dict[str, list[int]]
-    semantic: list[str]
 
 
 def pool_of(
@@ -414,22 +360,31 @@ def pool_of(
     own = (flows["split"] == "training") & (flows["apis"].map(lambda apis: half_of(apis, split)) == half)
     shown = [api.in_training and split[api.connector] == half for api in catalogue]
     apis = {api.name: api for api, chosen in zip(catalogue, shown, strict=True) if chosen}
+    rows = []
+    for pair, request, called, dsl in flows.loc[own, ["pair", "request", "apis", "dsl"]].itertuples(index=False):
+        flow = parse(dsl)
+        names, outputs = flow_names(flow)
+        facts = {(call.api, key) for call in calls(flow) for key in ("", *call.keys)} | {("", one) for one in outputs}
+        rows.append(Row(pair, request, list(called), flow, names | outputs, facts))
     inside = {name: one[own.to_numpy()] for name, one in vectors.items()}
-    return Pool(flows[own].reset_index(drop=True), inside, apis, api_vectors[shown], Known.of(catalogue))
+    return Pool(rows, inside, apis, api_vectors[shown], Known.of(catalogue))
 
 
-def candidate_flows(pool: Pool, seed: int) -> Iterator[Candidate]:
+Candidate = tuple[int, dict[str, list[int]], list[str]]  # row of a flow, its nearest by selector, its nearest APIs
+
+
+def _candidates(pool: Pool, seed: int) -> Iterator[Candidate]:
     """The flows of a pool in seeded order, again and again in other orders."""
     names = list(pool.apis)
     for turn in itertools.count():
-        order = np.random.default_rng([seed, turn]).permutation(len(pool.pairs))
+        order = np.random.default_rng([seed, turn]).permutation(len(pool.rows))
         for start in range(0, len(order), BLOCK):
             rows = order[start : start + BLOCK]
             found = {name: nearest(all_, all_[rows], NEAR + 1)[0] for name, all_ in pool.vectors.items()}
-            fields = nearest(pool.api_vectors, pool.vectors["pretrained"][rows], MOST_SEMANTIC)[0]
+            semantic = nearest(pool.api_vectors, pool.vectors["pretrained"][rows], MOST_SEMANTIC)[0]
             for i, row in enumerate(rows.tolist()):
                 near = {name: [other for other in one[i].tolist() if other != row] for name, one in found.items()}
-                yield Candidate(row, near, [names[field] for field in fields[i]])
+                yield row, near, [names[place] for place in semantic[i]]
 
 
 def training_prompts(
@@ -438,7 +393,6 @@ def training_prompts(
     seed: int,
     count: Callable[[str], int],
     limit: int = LIMIT,
-    form: DefinitionForm = "described",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Prompts of the metaprompt's form with the flows that answer them, under names that are renamed in each prompt.
@@ -455,61 +409,34 @@ def training_prompts(
         seed: of all draws.
         count: tokens of a text, as for `lib.workflows.prompts.fit`.
         limit: tokens of a prompt.
-        form: of definitions, where a prompt has room for it; else they are compact.
-        progress: show a progress bar.
 
     Returns:
-        columns pair, prompt, target (flow and stop text), tokens (of the prompt), shown (few-shots that fitted),
-        defined (definitions), kept (share of words that stay), and the fields of `Cell`; one row a prompt.
+        columns pair, prompt, target (flow and stop text), tokens (of the prompt), shown (few-shots that fitted), kept
+        (share of words that stay), and the fields of `Cell`; one row a prompt.
     """
-    drawn = itertools.islice(_prompts(pool, seed, functools.partial(_prompt, count=count, limit=limit, form=form)), n)
-    columns = ["pair", "prompt", "target", "tokens", "shown", "defined", "kept", *Cell._fields]
-    return pd.DataFrame(tqdm(drawn, total=n, disable=not progress, desc="prompts"), columns=columns)
 
+    def drawn() -> Iterator[tuple]:
+        """Round by round of the mixture; ends where no sort is left."""
+        cells, rng, stream = mixture(list(pool.vectors)), random.Random(seed), _candidates(pool, seed)
+        some, apis = list(itertools.islice(_candidates(pool, seed), BLOCK)), [row.apis for row in pool.rows]
+        usual = {
+            (name, k): usual_number([few_shot_definitions(near[name][:k], apis) for _, near, _ in some])
+            for name in pool.vectors
+            for k in SHOTS[1:]
+        }
+        while cells:
+            for cell in rng.sample(cells, len(cells)):
+                kept, number = rng.choice(KEPT), usual[cell.selector, cell.beside]
+                tried = itertools.islice(stream, min(TRIED, len(pool.rows)))
+                made = (_prompt(pool, one, cell, number, kept, rng, count, limit) for one in tried)
+                if found := next(filter(None, made), None):
+                    yield (*found, kept, *cell)
+                else:
+                    cells.remove(cell)
 
-def _prompts(pool: Pool, seed: int, write: Callable[..., tuple | None]) -> Iterator[tuple]:
-    """The rows of `training_prompts` without end, round by round of the mixture; ends where no sort is left."""
-    if not len(pool.pairs):
-        return
-    stream = candidate_flows(pool, seed)
-    usual = _usual_numbers(pool, list(itertools.islice(candidate_flows(pool, seed), BLOCK)))
-    cells, rng = mixture(list(pool.vectors)), random.Random(seed)
-    while cells:
-        for cell in rng.sample(cells, len(cells)):
-            kept, number = rng.choice(KEPT), usual[cell.selector, cell.beside]
-            tried = itertools.islice(stream, min(TRIED, len(pool.pairs)))
-            made = next(filter(None, (write(pool, one, cell, number, kept, rng) for one in tried)), None)
-            if made:
-                yield (*made, kept, *cell)
-            else:
-                cells.remove(cell)
-
-
-def _usual_numbers(pool: Pool, some: Sequence[Candidate]) -> dict[tuple[str, int], int]:
-    """How many definitions FD has on average, by selector and number of few-shots."""
-    apis = pool.pairs["apis"].tolist()
-    return {
-        (name, k): usual_number([few_shot_definitions(one.near[name][:k], apis) for one in some])
-        for name in pool.vectors
-        for k in SHOTS[1:]
-    }
-
-
-def _chosen(pool: Pool, candidate: Candidate, cell: Cell, number: int, rng: random.Random) -> tuple[list, list] | None:
-    """The few-shots of a cell, as rows of the pool, nearest first, and the names of SFD; None where there are none."""
-    own = pool.sets[candidate.row]
-    semantic = candidate.semantic[:number] if "sfd" in cell.definitions else []
-    near = candidate.near[cell.selector]
-    if cell.kind == "nearest wrong":
-        near = [row for row in near if pool.sets[row] != own]
-    if cell.kind == "definition only":
-        alone = rng.choice(sorted(own))
-        near = [row for row in near if alone not in pool.sets[row]]
-        if alone not in semantic:
-            semantic = semantic[:-1]
-            semantic.insert(rng.randint(0, len(semantic)), alone)
-    near = near[: cell.shots]
-    return (near, semantic) if len(near) == cell.shots and pool.apis.keys() >= {*semantic} else None
+    rows = itertools.islice(drawn(), n) if pool.rows else []
+    columns = ["pair", "prompt", "target", "tokens", "shown", "kept", *Cell._fields]
+    return pd.DataFrame(tqdm(rows, total=n, disable=not progress, desc="prompts"), columns=columns)
 
 
 def _prompt(
@@ -521,49 +448,47 @@ def _prompt(
     rng: random.Random,
     count: Callable[[str], int],
     limit: int,
-    form: DefinitionForm,
 ) -> tuple | None:
-    """Pair, prompt, target, tokens, few-shots and definitions of a prompt; None where the flow does not suit the cell
-    or something in it is not in the prompt."""
-    chosen = _chosen(pool, candidate, cell, number, rng)
-    if chosen is None:
+    """Pair, prompt, target, tokens and few-shots of a prompt; None where the flow does not suit the cell or something
+    in it is not in the prompt. `number`: definitions of SFD."""
+    at, by_selector, semantic = candidate
+    target, near, semantic = pool.rows[at], by_selector[cell.selector], semantic[: number * ("sfd" in cell.definitions)]
+    if cell.kind == "nearest wrong":
+        near = [row for row in near if set(pool.rows[row].apis) != set(target.apis)]
+    if cell.kind == "definition only":
+        alone = rng.choice(sorted(set(target.apis)))
+        near = [row for row in near if alone not in pool.rows[row].apis]
+        if alone not in semantic:
+            semantic = semantic[:-1]
+            semantic.insert(rng.randint(0, len(semantic)), alone)
+    shots = [pool.rows[row] for row in near[: cell.shots]]
+    if len(shots) < cell.shots or not pool.apis.keys() >= {*semantic}:
         return None
-    near, semantic = chosen
-    if not pool.sets[candidate.row] <= {*semantic}.union(*(pool.sets[row] for row in near)):
-        return None  # quick, for most that are not answerable
-    target, requests, called = pool.read(candidate.row), pool.pairs["request"], pool.pairs["apis"]
 
     def names(shown: int) -> list[str]:
-        first = few_shot_definitions(near[:shown], called) if cell.definitions in ("fd", "fd_sfd") else []
-        return list(dict.fromkeys([*first, *semantic]))
+        called = [one.apis for one in shots[:shown]] if cell.definitions in ("fd", "fd_sfd") else []
+        return list(dict.fromkeys([*few_shot_definitions(range(len(called)), called), *semantic]))
 
     def answerable(shown: int) -> bool:
         facts = {(name, key) for name in names(shown) for key in ("", *pool.apis[name].keys)}
-        return target.facts <= facts.union(*(pool.read(row).facts for row in near[:shown]))
+        return target.facts <= facts.union(*(one.facts for one in shots[:shown]))
 
-    every = names(len(near))
-    if not answerable(len(near)):
+    if not answerable(len(shots)):
         return None
-    held = target.names.union(
-        *(pool.read(row).names for row in near), *(definition_names(pool.apis[name]) for name in every)
-    )
+    defined = [pool.apis[name] for name in names(len(shots))]
+    held = target.names.union(*(one.names for one in shots), *map(definition_names, defined))
     new = Renaming(held, pool.known, kept, rng)
-    shots = [(requests[row], print_flow(new.flow(pool.read(row).flow))) for row in near]
-    apis = {name: new.api(pool.apis[name]) for name in every}
-
-    def fitted_with(shown: int) -> FittedPrompt:
-        chosen = [apis[name] for name in names(shown)]
-        texts = {one: [api.definition_in(one) for api in chosen] for one in dict.fromkeys([form, COMPACT])}
-        return fit(requests[candidate.row], shots[:shown], texts.__getitem__, limit, count, form=form)
-
+    texts = [(one.request, print_flow(new.flow(one.flow))) for one in shots]
+    apis = {api.name: new.api(api) for api in defined}
     # At test time definitions give way to few-shots in a far larger window; here they must not, or 20 few-shots with
     # definitions would be 20 few-shots.
-    attempts = ((shown, fitted_with(shown)) for shown in range(len(near), -1, -1))
-    fitted = next((one for shown, one in attempts if (one.shots, one.definitions) == (shown, len(names(shown)))), None)
-    if fitted is None or not answerable(fitted.shots):
-        return None
-    answer = print_flow(new.flow(target.flow)) + STOP[0]
-    return pool.pairs["pair"][candidate.row], fitted.prompt, answer, fitted.tokens, fitted.shots, fitted.definitions
+    for shown in range(len(shots), -1, -1):
+        chosen = [apis[name] for name in names(shown)]
+        fitted = fit(target.request, texts[:shown], chosen, limit, count)
+        if (fitted.shots, fitted.definitions) == (shown, len(chosen)):
+            answer = print_flow(new.flow(target.flow)) + STOP[0]
+            return (target.pair, fitted.prompt, answer, fitted.tokens, shown) if answerable(shown) else None
+    return None
 
 
 # ---------------------------------------------------------------- the two models

@@ -171,9 +171,7 @@ def _unescape(found: re.Match) -> str:
 
 
 def _fail(token: Token, problem: str) -> FlowError:
-    assert token.line is not None  # as of every token that a lexer made
-    assert token.column is not None
-    return FlowError(token.line, token.column, problem)
+    return FlowError(token.line or 1, token.column or 1, problem)
 
 
 def _text(token: Token) -> str:
@@ -310,54 +308,14 @@ def parse(text: str) -> Flow:
     try:
         return cast(Flow, _parser().parse(text))  # the transformer makes one of the tree
     except UnexpectedToken as error:
-        where = _place(text, len(text)) if error.token.type == "$END" else (error.line, error.column)
-        problem = f"expected {_in_words(error.accepts)}, found {_shown(error.token)}"
-        raise FlowError(*where, problem) from None
+        if error.token.type == "$END":
+            raise FlowError(*_place(text, len(text)), "the text ends before the flow does") from None
+        raise FlowError(error.line, error.column, f"{error.token[:30]!r} cannot stand here") from None
     except UnexpectedCharacters as error:
-        accepts = error.interactive_parser.accepts()
-        raise FlowError(error.line, error.column, _bad_character(error.char, accepts)) from None
-
-
-WORDS = {
-    "NAME": "a name",
-    "STRING": "a string",
-    "NUMBER": "a number",
-    "INDEX": "a whole number",
-    "COMPARISON": "a comparison such as ==",
-    "$END": "the end of the text",
-}
-# Sets that would be long to list; one that contains another stands before it.
-GROUPS = (
-    ({"NAME", "STRING", "NUMBER", "TRUE", "FALSE", "NULL", "LBRACE", "LSQB"}, "a value"),
-    ({"NAME", "STRING", "NUMBER", "TRUE", "FALSE", "NULL", "BANG", "LPAR", "CONTAINS", "STARTSWITH", "ENDSWITH"},
-     "a condition"),
-    ({"NAME", "STRING", "NUMBER", "TRUE", "FALSE", "NULL"}, "a simple value"),
-    ({"NAME", "AWAIT", "IF", "FOR"}, "a statement"),
-    ({"NAME", "AWAIT", "FOR"}, "a call"),
-    ({"NAME", "FOR"}, "a name"),
-)  # fmt: skip
-
-
-def _in_words(terminals: set[str]) -> str:
-    rest, words = set(terminals), []
-    for group, name in GROUPS:
-        if group <= rest:
-            rest -= group
-            words.append(name)
-    words += sorted(WORDS.get(name) or f"'{_parser().get_terminal(name).pattern.value}'" for name in rest)
-    return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
-
-
-def _shown(token: Token) -> str:
-    if token.type == "$END":
-        return "the end of the text"
-    return f"'{token}'" if len(token) <= 30 else f"'{token[:30]}…'"
-
-
-def _bad_character(character: str, accepts: set[str]) -> str:
-    if character in "\"'" and "STRING" in accepts:
-        return "a string that is not closed on its line, or that has a control character or an unknown escape in it"
-    return f"expected {_in_words(accepts)}, found {character!a}"
+        problem = f"{error.char!a} cannot stand here"
+        if error.char in "\"'" and "STRING" in error.interactive_parser.accepts():
+            problem = "a string that is not closed on its line, or that has a control character or an unknown escape"
+        raise FlowError(error.line, error.column, problem) from None
 
 
 # ---------------------------------------------------------------- tree to text
@@ -414,19 +372,16 @@ def _print_condition(condition: Condition) -> str:
         case Comparison(operator, left, right):
             return f"{_print_value(left)} {operator} {_print_value(right)}"
         case Not(inner):
-            bare = not isinstance(inner, Not | And | Or | Comparison) or (
-                isinstance(inner, Comparison) and inner.operator in TEXT_TESTS
-            )
-            return f"!{_print_condition(inner)}" if bare else f"!({_print_condition(inner)})"
+            bare = isinstance(inner, Comparison) and inner.operator in TEXT_TESTS
+            return "!" + (_print_condition(inner) if bare else _print_term(inner, Not, And, Or, Comparison))
         case And(conditions):
-            return " && ".join(_print_term(term, (And, Or)) for term in conditions)
+            return " && ".join(_print_term(term, And, Or) for term in conditions)
         case Or(conditions):
-            return " || ".join(_print_term(term, (Or,)) for term in conditions)
-        case _:
-            return _print_value(condition)
+            return " || ".join(_print_term(term, Or) for term in conditions)
+    return _print_value(condition)
 
 
-def _print_term(condition: Condition, bracketed: tuple[type, ...]) -> str:
+def _print_term(condition: Condition, *bracketed: type) -> str:
     printed = _print_condition(condition)
     return f"({printed})" if isinstance(condition, bracketed) else printed
 
@@ -527,23 +482,20 @@ def _uses(statements: tuple[Statement, ...], assigned: set[str]) -> Iterator[tup
     for statement in statements:
         if isinstance(statement, Call):
             yield from ((name, name in assigned) for name in _references(statement.parameters))
-            if statement.variable is not None:
-                assigned.add(statement.variable)
-            continue
-        if isinstance(statement, For):
+            assigned |= set(assigned_in((statement,)))
+        elif isinstance(statement, For):
             yield from ((name, name in assigned) for name in _references(statement.items))
             yield from _uses(statement.body, assigned | {statement.variable})
             assigned |= set(assigned_in(statement.body))
-            continue
-        after = set(assigned)
-        for branch in statement.branches:
-            yield from ((name, name in assigned) for name in _references(branch.condition))
-            within = set(assigned)
-            yield from _uses(branch.body, within)
-            after |= within
-        within = set(assigned)
-        yield from _uses(statement.otherwise, within)
-        assigned |= after | within
+        else:
+            after: set[str] = set()
+            branches = [(branch.condition, branch.body) for branch in statement.branches]
+            for condition, body in [*branches, (None, statement.otherwise)]:
+                yield from ((name, name in assigned) for name in _references(condition))
+                within = set(assigned)
+                yield from _uses(body, within)
+                after |= within
+            assigned |= after
 
 
 def _references(node: Value | Condition) -> Iterator[str]:
@@ -574,8 +526,7 @@ class Report:
     """What a flow says that a catalogue does not know, in order of text.
 
     `made_up_parameters` are (API, key), once for each call; the keys of a made-up API cannot be judged and are
-    left out.
-    `unassigned` are variables with a use that no path through the flow leads to after an assignment.
+    left out. `unassigned` are variables with a use that no path through the flow leads to after an assignment.
     """
 
     made_up_names: tuple[str, ...]
@@ -592,7 +543,6 @@ def validate(flow: Flow, catalogue: Catalogue) -> Report:
     """Check a flow's API names and parameter keys against a catalogue, and its variables against their assignments.
 
     Args:
-        flow: what `parse` returned.
         catalogue: its APIs' `keys` are legal and, where an API is `dynamic`, undeclared ones below `body/` and `item/`.
 
     Raises:
@@ -600,36 +550,8 @@ def validate(flow: Flow, catalogue: Catalogue) -> Report:
     """
     if not isinstance(catalogue, Catalogue):
         raise TypeError(f"catalogue must be a Catalogue, as Catalogue.load reads it, not {type(catalogue).__name__}")
-    names, parameters = [], []
-    for call in calls(flow):
-        if call.api not in catalogue:
-            names.append(call.api)
-            continue
-        parameters += [(call.api, key) for key in made_up_keys(call, catalogue[call.api])]
+    names = [call.api for call in calls(flow) if call.api not in catalogue]
+    known = [call for call in calls(flow) if call.api in catalogue]
+    keys = [(call.api, key) for call in known for key in made_up_keys(call, catalogue[call.api])]
     unassigned = dict.fromkeys(name for name, known in _uses(flow.statements, set()) if not known)
-    return Report(tuple(names), tuple(parameters), tuple(unassigned))
-
-
-def unfilled(flow: Flow, catalogue) -> tuple[tuple[str, str], ...]:
-    """The required keys that a flow's calls leave out: (API, key) in order of text, each once.
-
-    No error: a request seldom says them all, and right flows leave them for whoever builds the flow to fill in. What
-    designers do not offer, and the keys of a made-up API, are left out.
-
-    Args:
-        flow: what `parse` returned.
-        catalogue: as for `validate`; of an API also `parameters` (`lib.workflows.apis.Field`).
-    """
-    known = (call for call in calls(flow) if call.api in catalogue)
-    missing = [
-        (call.api, field.key)
-        for call in known
-        for field in catalogue[call.api].parameters
-        if field.required and not field.internal and not _fills(call.keys, field.key)
-    ]
-    return tuple(dict.fromkeys(missing))
-
-
-def _fills(given: tuple[str, ...], key: str) -> bool:
-    """Whether the key is given, or a part of it: `body/items/name` of `body/items`."""
-    return any(one == key or one.startswith(f"{key}/") for one in given)
+    return Report(tuple(names), tuple(keys), tuple(unassigned))

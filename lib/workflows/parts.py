@@ -108,8 +108,7 @@ class FlowWorld:
             told.generator,
             told.seed,
             Catalogue.from_lines(book.read_lines("catalogue")),
-            vars(told).get("definition_form", "described"),
-            told.quantization,
+            quantization=told.quantization,
         )
 
     @functools.cached_property
@@ -160,8 +159,7 @@ def rows_of(part: Part, world: FlowWorld, limit: int = SHORT) -> pd.DataFrame:
         by = {"pretrained": world.vectors}
         pool = in_context.pool_of(part.half, world.halves, world.flows, by, world.catalogue, of_apis)
         count = token_counter(load_tokenizer(locate(world.generator))[0])
-        how = world.seed, count, limit, world.form, world.search.progress
-        return in_context.training_prompts(pool, part.size, *how)
+        return in_context.training_prompts(pool, part.size, world.seed, count, limit, world.search.progress)
     rows = few_shots.scored_pairs(few_shots.balanced_sample(world.mined, part.size, world.seed), world.training)
     return few_shots.permuted_targets(rows, world.seed) if part.kind == "tst_shuffled" else rows
 

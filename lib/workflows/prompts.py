@@ -3,22 +3,21 @@
 Three forms. The *fine-tuned* model sees the request alone; `<START>` and `<END>` stand around the flow. Both are plain
 text, not tokens of the vocabulary, so that any model can be tuned; `<START>` closes the prompt. Of the *metaprompt*
 instruction and few-shots come first, definitions and request last, as in the paper's Figure 1: conditions of one flow
-that differ in definitions then share the longest prefix, which is read once. Definitions may also come before the
-few-shots. An *instruct* model is asked the same as a message, through its chat template: shown requests with flows in
-code blocks it answers with one, where bare text would make it write on. Wording is our own.
+that differ in definitions then share the longest prefix, which is read once. An *instruct* model is asked the same as a
+message, through its chat template: shown requests with flows in code blocks it answers with one, where bare text would
+make it write on. Wording is our own.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
-from lib.workflows.apis import DefinitionForm
+from lib.workflows.apis import API
 from lib.workflows.few_shots import few_shot_definitions
 
 START, END = "<START>", "<END>"
@@ -49,25 +48,14 @@ def finetuned_prompt(request: str) -> str:
     return f"{' '.join(request.split())}\n{START}\n"
 
 
-def finetuned_parts(
-    request: str, shots: Iterable[tuple[str, str]] = (), definitions: Iterable[str] = (), explain: bool | None = None
-) -> list[str]:
-    """The prompt with few-shots before it, each as the model saw it in training; for `fit`.
-
-    Raises:
-        ValueError: there are definitions; the model learned from none.
-    """
-    if list(definitions) or explain:
-        raise ValueError("the fine-tuned model reads no definitions")
-    return [
-        *(f"{finetuned_prompt(other)}{finetuned_target(dsl)}\n\n" for other, dsl in reversed(list(shots))),
-        finetuned_prompt(request),
-    ]
-
-
 def finetuned_target(dsl: str) -> str:
     """What the model learns to answer."""
     return f"{dsl}\n{END}"
+
+
+def finetuned_parts(request: str, *shown) -> list[str]:
+    """The prompt of the fine-tuned model, for `fit`; few-shots and definitions it does not read."""
+    return [finetuned_prompt(request)]
 
 
 def metaprompt_parts(
@@ -92,7 +80,7 @@ def metaprompt_parts(
     lines = [f"\n{definition}" for definition in definitions]
     explain = bool(lines) if explain is None else explain
     heading = [f"\n\n{USE_OF_DEFINITIONS if explain else 'API definitions:'}"] if explain or lines else []
-    examples = list(reversed([_example(*shot) for shot in shots]))
+    examples = [_example(*shot) for shot in reversed(list(shots))]
     grounding = [*heading, *lines, *examples] if first else [*examples, *heading, *lines]
     return [INSTRUCTION, *grounding, _example(request, "")]
 
@@ -101,16 +89,10 @@ def _example(request: str, dsl: str) -> str:
     return f"\n\nRequest: {' '.join(request.split())}\nFlow:\n{dsl}"
 
 
-def chat_parts(
-    request: str,
-    shots: Iterable[tuple[str, str]] = (),
-    definitions: Iterable[str] = (),
-    explain: bool | None = None,
-    first: bool = False,
-) -> list[str]:
+def chat_parts(request: str, shots: Iterable[tuple[str, str]] = (), *shown) -> list[str]:
     """A user's message in parts; arguments as for `metaprompt_parts`."""
     blocks = [(other, f"{OPENING}{dsl}{CLOSING}") for other, dsl in shots]
-    instruction, *middle, _ = metaprompt_parts(request, blocks, definitions, explain, first)
+    instruction, *middle, _ = metaprompt_parts(request, blocks, *shown)
     return [f"{instruction} {CHAT_TASK}", *middle, f"\n\nRequest: {' '.join(request.split())}"]
 
 
@@ -131,56 +113,47 @@ def token_counter(tokenizer) -> Callable[[str], int]:
     return count
 
 
-@dataclass(frozen=True, slots=True)
-class FittedPrompt:
-    """A prompt that fits: its text, its tokens, how many of the nearest few-shots and of the definitions it kept, and
-    the form of these."""
+class FittedPrompt(NamedTuple):
+    """A prompt that fits: its text, its tokens, how many of the nearest few-shots and of the definitions it kept."""
 
     prompt: str
     tokens: int
     shots: int
     definitions: int
-    form: DefinitionForm
 
 
 def fit(
     request: str,
     shots: Sequence[tuple[str, str]],
-    definitions: Callable[[DefinitionForm], Sequence[str]],
+    apis: Sequence[API],
     limit: int,
     count: Callable[[str], int],
     explain: bool | None = None,
     parts: Callable[..., list[str]] = metaprompt_parts,
-    form: DefinitionForm = "compact",
 ) -> FittedPrompt:
     """The prompt with as much as fits. What the definitions say of keys is dropped first, of all at once; then
     definitions, the last ones before the others; where none is left, few-shots, the farthest before the others.
 
     Args:
         request, shots, explain: as for `metaprompt_parts`.
-        definitions: the texts of the definitions, nearest first, by form.
+        apis: whose definitions are shown, nearest first.
         limit: tokens of the prompt at most: the model's window without the room for the answer (and without what a chat
             template adds).
         count: tokens of a text, quick for one that it has seen (see `token_counter`). Parts of the prompt are counted
             apart and added up.
         parts: what makes the parts of a prompt; the fine-tuned model has a form of its own.
-        form: of the definitions, where the prompt has room for it; else they are compact.
 
     Raises:
         ValueError: the request alone is too long.
     """
-    shortest: DefinitionForm = "compact"
-    wanted, compact = definitions(form), definitions(shortest)
-    attempts = itertools.chain(
-        [(len(shots), wanted, form)],
-        ((len(shots), compact[:n], shortest) for n in range(len(compact), -1, -1)),
-        ((kept, compact[:0], shortest) for kept in range(len(shots) - 1, -1, -1)),
-    )
-    for kept, shown, used in attempts:
+    described, compact = ([api.definition_in(form) for api in apis] for form in ("described", "compact"))
+    attempts = [(len(shots), described), *((len(shots), compact[:n]) for n in range(len(compact), -1, -1))]
+    attempts += [(kept, []) for kept in range(len(shots) - 1, -1, -1)]
+    for kept, shown in attempts:
         texts = parts(request, shots[:kept], shown, explain)
         tokens = sum(map(count, texts))
         if tokens <= limit:
-            return FittedPrompt("".join(texts), tokens, kept, len(shown), used)
+            return FittedPrompt("".join(texts), tokens, kept, len(shown))
     raise ValueError(
         f"a prompt of the request alone has {tokens} tokens, at most {limit} fit; it begins {request[:60]!r}"
     )
@@ -197,7 +170,6 @@ def flow_prompts(
     semantic: Sequence[Sequence[str]] | None = None,
     explain: bool | None = None,
     parts: Callable[..., list[str]] = metaprompt_parts,
-    form: DefinitionForm = "compact",
 ) -> pd.DataFrame:
     """The prompts of one condition.
 
@@ -206,37 +178,26 @@ def flow_prompts(
         shots: for each request positions of training pairs, nearest first.
         training: columns request, dsl, apis.
         catalogue: the `Catalogue`; APIs that it lacks get no definition.
-        limit, count, explain, parts, form: as for `fit`.
+        limit, count, explain, parts: as for `fit`.
         few_shot: whether the definitions of the few-shots' APIs are shown (FD).
         semantic: names of other APIs whose definitions each request's prompt shows after those of FD (SFD).
 
     Returns:
-        One row a request: prompt, tokens, shots (kept), dropped (few-shots that did not fit), definitions (API names in
-        the order of the prompt), form (of the definitions).
+        One row a request: prompt, tokens, shots (that fitted), definitions (API names in the order of the prompt).
 
     Raises:
         ValueError: numbers of rows differ, or a prompt does not fit even without few-shots.
     """
     examples = list(zip(training["request"], training["dsl"], strict=True))
-    apis = training["apis"].tolist()
-    if semantic is None:
-        semantic = [()] * len(requests)
-
-    def names(near: Sequence[int], others: Sequence[str]) -> list[str]:
-        found = few_shot_definitions(near, apis) if few_shot else []
-        return [name for name in dict.fromkeys([*found, *others]) if name in catalogue]
-
-    def texts(chosen: Sequence[str], form: DefinitionForm) -> list[str]:
-        return [catalogue[name].definition_in(form) for name in chosen]
-
+    called = training["apis"].tolist()
     rows = []
-    for request, near, others in zip(requests, shots, semantic, strict=True):
-        chosen = names(near, others)
-        definitions = functools.partial(texts, chosen)
-        fitted = fit(request, [examples[shot] for shot in near], definitions, limit, count, explain, parts, form)
-        kept = chosen[: fitted.definitions]
-        rows.append([fitted.prompt, fitted.tokens, fitted.shots, len(near) - fitted.shots, kept, fitted.form])
-    return pd.DataFrame(rows, columns=["prompt", "tokens", "shots", "dropped", "definitions", "form"])
+    for request, near, others in zip(requests, shots, semantic or [()] * len(requests), strict=True):
+        found = few_shot_definitions(near, called) if few_shot else []
+        names = [name for name in dict.fromkeys([*found, *others]) if name in catalogue]
+        apis = [catalogue[name] for name in names]
+        fitted = fit(request, [examples[shot] for shot in near], apis, limit, count, explain, parts)
+        rows.append([*fitted[:3], names[: fitted.definitions]])
+    return pd.DataFrame(rows, columns=["prompt", "tokens", "shots", "definitions"])
 
 
 # ---------------------------------------------------------------- answers
@@ -245,29 +206,15 @@ _FENCE = re.compile(r"^[ \t]*```.*$", re.MULTILINE)
 _AFTER_FLOW = re.compile(r"\n[ \t]*\n|\nRequest:")
 
 
-def flow_of(answer: str) -> str:
+def flow_of(answer: str, chat: bool = False) -> str:
     """The DSL text in a model's answer, whatever stands around it; no promise that it parses.
 
-    Of an answer with a code fence, what the first one holds; otherwise the text up to a blank line or the next request.
-    `<START>` and what precedes it go, and `<END>` with what follows.
+    Of an answer with a code block, what the first one holds; in a chat also one that does not end after other text.
+    Otherwise the text up to a blank line or the next request. `<START>` and what precedes it go, and `<END>` with what
+    follows.
     """
     text = answer.split(START, 1)[-1].split(END)[0].strip()
     before, *fenced = _FENCE.split(text)
-    if len(fenced) > 1 or (fenced and not before.strip()):
-        return fenced[0].strip()
-    return _AFTER_FLOW.split(before)[0].strip()
-
-
-_CHAT_FENCE = re.compile(r"^[ \t]*```[^\n]*\n?", re.MULTILINE)
-
-
-def flow_in_chat(answer: str) -> str:
-    """The DSL text in an answer; no promise that it parses.
-
-    It is what the first code block holds, whether or not the block ends; without one, what
-    `flow_of` finds.
-    """
-    before, *blocks = _CHAT_FENCE.split(answer, maxsplit=2)
-    if blocks and blocks[0].strip():
-        return blocks[0].strip()
-    return flow_of(before)
+    inside = fenced[0].strip() if fenced else ""
+    whole = bool(fenced) and (len(fenced) > 1 or not before.strip())
+    return inside if (inside if chat else whole) else _AFTER_FLOW.split(before)[0].strip()

@@ -78,28 +78,29 @@ def score_flow(
         FlowError: the gold text does not parse; a bad `text` is a score, not an error.
         TypeError: `catalogue` is no Catalogue.
     """
-    wanted = parse(gold) if isinstance(gold, str) else None
-    return _score(text, gold, wanted, _judged(wanted, catalogue), catalogue, said)
+    return _score(text, *_right(gold, catalogue), catalogue, said)
 
 
-def _judged(gold: Flow | None, catalogue: Catalogue) -> bool:
-    return gold is not None and not never_made(gold, declared_types(catalogue))
+def _right(gold: str | Sequence[str], catalogue: Catalogue) -> tuple[Flow | None, Sequence[str]]:
+    """A right flow, None where no other can be judged by it, and the names of its APIs."""
+    if not isinstance(gold, str):
+        return None, gold
+    flow = parse(gold)
+    return None if never_made(flow, declared_types(catalogue)) else flow, called_apis(flow)
 
 
-def _score(text, gold, wanted: Flow | None, judged: bool, catalogue: Catalogue, said) -> FlowScore:
-    right = called_apis(wanted) if wanted else gold
+def _score(text, wanted: Flow | None, names: Sequence[str], catalogue: Catalogue, said) -> FlowScore:
     try:
         flow = parse(text)
     except FlowError as error:
-        return FlowScore(parsed=False, similarity=0.0, error=str(error), executed=False if judged else None)
+        return FlowScore(False, 0.0, error=str(error), executed=None if wanted is None else False)
     report = validate(flow, catalogue)
-    value = 0.0 if report.made_up_names else similarity(called_apis(flow), right)
-    runs = not (report.made_up_names or report.made_up_parameters)
-    executed = (runs and executed_alike(flow, wanted, said, declared_types(catalogue))) if wanted and judged else None
+    value = 0.0 if report.made_up_names else similarity(called_apis(flow), names)
+    executed = None
+    if wanted is not None:
+        made_up = report.made_up_names or report.made_up_parameters
+        executed = not made_up and executed_alike(flow, wanted, said, declared_types(catalogue))
     return FlowScore(True, value, report.made_up_names, report.made_up_parameters, executed=executed)
-
-
-COLUMNS = ["parsed", "valid", "similarity", "made_up_names", "made_up_parameters", "error", "executed"]
 
 
 def score_flows(
@@ -123,26 +124,13 @@ def score_flows(
     """
     golds = list(golds)
     keys = [None] * len(golds) if said is None else said
-    wanted = {gold: parse(gold) for gold in golds if isinstance(gold, str)}
-    judged = {gold: _judged(flow, catalogue) for gold, flow in wanted.items()}
+    known = {gold: _right(gold, catalogue) for gold in golds if isinstance(gold, str)}
     scores = []
     for text, gold, own in zip(texts, golds, keys, strict=True):
-        flow = wanted.get(gold) if isinstance(gold, str) else None
-        told = isinstance(gold, str) and judged[gold]
-        scores.append(_score(text, gold, flow, told, catalogue, own))
-    return pd.DataFrame([asdict(score) | {"valid": score.valid} for score in scores], columns=COLUMNS)
-
-
-def nothing_made_up(scores: pd.DataFrame) -> pd.Series:
-    """Which flows are valid as pages say it: they parse and have neither a made-up name nor a made-up parameter.
-
-    The column `valid` of the scores allows made-up parameters, as the paper's similarity does.
-
-    Args:
-        scores: what `score_flows` returned.
-    """
-    made_up = [scores[f"made_up_{what}"].map(len) > 0 for what in ("names", "parameters")]
-    return scores["parsed"].astype(bool) & ~made_up[0] & ~made_up[1]
+        right = known[gold] if isinstance(gold, str) else _right(gold, catalogue)
+        scores.append(_score(text, *right, catalogue, own))
+    columns = ["parsed", "valid", "similarity", "made_up_names", "made_up_parameters", "error", "executed"]
+    return pd.DataFrame([asdict(score) | {"valid": score.valid} for score in scores], columns=columns)
 
 
 METRICS = ("similarity", "unparsed", "made_up_names", "made_up_parameters")  # the published ones
@@ -157,8 +145,8 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         columns condition, unit, metric, numerator, denominator (0–1). Metrics: `METRICS`, of which made-up names and
-        parameters count the flows that parse; `valid` over all flows (see `nothing_made_up`); `executed` over the flows
-        that can be judged; `wrong_at_1`: of those of similarity 1, the ones that are not executed right.
+        parameters count the flows that parse; `valid` over all flows: those that parse and have neither; `executed`
+        over the flows that can be judged; `wrong_at_1`: of those of similarity 1, the ones that are not executed right.
     """
     parsed = scores["parsed"].astype(float)
     names, parameters = (scores[f"made_up_{what}"].map(len).gt(0) * parsed for what in ("names", "parameters"))
@@ -169,7 +157,7 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
         "unparsed": (1.0 - parsed, 1.0),
         "made_up_names": (names, parsed),
         "made_up_parameters": (parameters, parsed),
-        "valid": (nothing_made_up(scores).astype(float), 1.0),
+        "valid": (parsed * (names + parameters == 0), 1.0),
         "executed": (right, judged),
         "wrong_at_1": (alike * (1 - right), alike),
     }

@@ -96,8 +96,7 @@ VALUES = {
     "03_cot_augmentation": {"writer": f"remote:gpt-4 {HOSTILE}", "distilled_writer": "tiny-lm",
                             "cot_queries": 4, "cot_training_queries": 4, "distilled_pairs": 2, "cot_max_tokens": 8},
     "08_dsl_retrieval": {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8},
-    "09_dsl_ablation": {"dsl_max_tokens": 8, "prompt_window": 1024, "untuned_generator": "tiny-lm",
-                        "test_sets": ["test"], "ablation": ROWS},
+    "09_dsl_ablation": {"dsl_max_tokens": 8, "untuned_generator": "tiny-lm", "ablation": ROWS},
 }  # fmt: skip
 
 

@@ -145,7 +145,7 @@ def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
     assert len(pd.read_parquet(data / "finetuned_flows.parquet")["unit"].unique()) == 3
     rows = [[*row, "untuned", "free", 2] for row in PUBLISHED_ROWS] + [["pretrained", 1, "none", "untuned", "free", 2]]
     rows += [["pretrained", 0, "none", "finetuned", "free", 2]]
-    few = {"untuned_generator": "tiny-lm", "ablation": rows, "test_sets": ["test"]}
+    few = {"untuned_generator": "tiny-lm", "ablation": rows}
     done = run(project, "09_dsl_ablation", dsl_max_tokens=8, bootstrap_samples=100, **few)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (pd.read_csv(tables / "dsl_ablation.csv").query("table == '1'")["n"] == 2).all()

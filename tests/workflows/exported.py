@@ -2,12 +2,12 @@
 
 import re
 
-from lib.workflows.language import RESERVED, And, Branch, Call, Comparison, Flow, For, If, Not, Object, Or, Reference
+from lib.workflows.language import RESERVED, And, Branch, Call, Comparison, Flow, If, Not, Object, Or, Reference
 from lib.workflows.power_automate import ACTION_TYPE, APIS, TESTS
 
 OPERATORS = {name: test for test, name in TESTS.items()}
 EXPRESSION = re.compile(
-    r"@(?P<source>triggerOutputs\(\)|(?:outputs|items)\('(?P<name>[^']+)'\))(?P<path>(?:\?\[(?:'(?:[^']|'')*'|\d+)\])*)"
+    r"@(?P<source>triggerOutputs\(\)|outputs\('(?P<name>[^']+)'\))(?P<path>(?:\?\[(?:'(?:[^']|'')*'|\d+)\])*)"
 )
 KEY = re.compile(r"\?\[(?:'((?:[^']|'')*)'|(\d+))\]")
 
@@ -34,8 +34,6 @@ def _statements(actions):
 def _statement(name, action):
     if action["type"] == ACTION_TYPE:
         return _call(action, name)
-    if action["type"] == "Foreach":
-        return For(_variable(name), _read(action["foreach"]), _statements(action["actions"]))
     assert action["type"] == "If"
     branch = Branch(_condition(action["expression"]), _statements(action["actions"]))
     return If((branch,), _statements(action.get("else", {}).get("actions", {})))

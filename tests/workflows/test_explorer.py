@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError
 from lib.workflows.explorer import FlowWriter, checks, open_writer
 
@@ -63,25 +62,12 @@ def test_constrained_decoding_holds_the_model_to_the_catalogue(writer, models):
     assert '"CreateFormWebhook"' in grammar
 
 
-def test_a_prompt_too_long_loses_few_shots_and_a_request_too_long_is_an_error(writer):
-    kept = writer.write("word " * 380, "untuned", 3).few_shots["shown"].tolist()
-    assert kept == sorted(kept, reverse=True)
-    assert not all(kept)
-    with pytest.raises(ValueError, match=r"of the request alone has \d+ tokens, at most 468 fit"):
-        writer.write("word " * 480, "untuned", 3)
-
-
 def test_missing_artifacts_are_named_with_their_notebooks(flow_book):
     (flow_book.data / "adapters/nl2dsl_2/training.json").unlink()
     with pytest.raises(ArtifactError, match=r"08_dsl_retrieval \(adapters/nl2dsl_2/training.json\): run"):
         open_writer(flow_book)
     (flow_book.data / "flows.parquet").unlink()
     with pytest.raises(ArtifactError, match=r"01_data_gen \(flows.parquet\): run `make report PROFILE=smoke`"):
-        open_writer(flow_book)
-
-
-def test_a_missing_model_is_named(flow_book):
-    with pytest.raises(ModelError, match="no-model"):
         open_writer(flow_book)
 
 
@@ -107,5 +93,4 @@ def test_a_flow_is_checked_against_the_catalogue(catalogue):
     assert found["made-up names"].startswith("shared_x.Y")
     assert found["made-up keys"] == "b of shared_teams.PostMessageToConversation"
     assert found["variables used before they are assigned"] == "z"
-    assert "poster" in found["required keys still to fill in"]
     assert set(checks(FORM, catalogue)["found"]) == {"none"}
