@@ -44,16 +44,12 @@ def jaccard(left: Iterable[str], right: Iterable[str]) -> float:
 def mine_training_pairs(
     pairs: pd.DataFrame, vectors: np.ndarray, number: int, threshold: float, seed: int, progress: bool = False
 ) -> pd.DataFrame:
-    """Pairs of training requests to tune on (see `lib.retrieval.neighbours.mine_pairs`); none of fewer than two.
+    """Pairs of training requests to tune on, columns a, b (ids of pairs), cosine, positive; none of fewer than two.
 
     Args:
         pairs: columns pair, split.
         vectors: unit vectors of the requests, one row a pair.
-        number: wanted.
-        threshold: cosine above which they are positive.
-
-    Returns:
-        columns a, b (ids of pairs), cosine, positive.
+        number, threshold, seed: see `lib.retrieval.neighbours.mine_pairs`.
     """
     trained = (pairs["split"] == "training").to_numpy()
     if trained.sum() < 2:
@@ -80,9 +76,6 @@ def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         columns sentence1, sentence2, score (Jaccard similarity, 0-1), positive; one row a mined pair, in order.
-
-    Raises:
-        KeyError: a mined pair that `flows` does not have.
     """
     by_id = flows.set_index("pair")
     left, right = (by_id.loc[mined[side].tolist(), ["request", "apis"]] for side in ("a", "b"))
@@ -110,12 +103,10 @@ def asked_requests(flows: pd.DataFrame, reworded: pd.DataFrame) -> pd.DataFrame:
     """Everything that few-shots are looked up for: flows outside training, then test requests reworded by hand.
 
     Args:
-        flows: columns pair, split and whatever else.
-        reworded: columns pair (of the test request) and whatever else.
+        flows, reworded: columns pair (a reworded request has its original's) and whatever else.
 
     Returns:
-        the columns of both, sample (test, test_same, unseen or reworded) and original (the test request); a range
-        index.
+        the columns of both, sample (test, test_same, unseen or reworded) and original (the test request).
     """
     asked = flows[flows["split"] != "training"]
     asked = asked.assign(original=asked["pair"], sample=asked["split"])
@@ -200,9 +191,6 @@ def few_shot_scores(
         jaccard: `jaccard` with the right flow, mean of the k;
         lcs: `lib.workflows.scoring.similarity` with the right flow, mean of the k: what copying the first is worth;
         coverage: share of the right flow's distinct APIs that any of the k names.
-
-    Raises:
-        KeyError: a few-shot or its flow is in neither frame.
     """
     gold, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
     right, shown = gold.loc[shots["pair"].tolist()], names.loc[shots["shot"].tolist()]
@@ -214,12 +202,11 @@ def few_shot_scores(
     needed = shots[["pair", "rank"]].assign(api=[sorted(set(other)) for _, other in both])
     needed["seen"] = [[name in one for name in sorted(set(other))] for one, other in both]
     needed = needed.explode(["api", "seen"])
-    needed["first"] = needed["rank"].where(needed["seen"].astype(bool))
-    first = needed.groupby(["pair", "api"], sort=False)["first"].min()
+    first = needed["rank"].where(needed["seen"].astype(bool)).groupby([needed["pair"], needed["api"]], sort=False).min()
     parts = []
     for k in ks:
         wide = rows[rows["rank"] <= k].groupby("pair", sort=False)[["jaccard", "lcs"]].mean()
-        wide["coverage"] = (first <= k).groupby("pair", sort=False).mean()
+        wide["coverage"] = (first <= k).groupby(level=0, sort=False).mean()
         parts.append(wide.reset_index().melt("pair", var_name="metric").assign(k=k))
     return pd.concat(parts, ignore_index=True)[["pair", "k", "metric", "value"]]
 
@@ -236,12 +223,7 @@ def shot_positions(shots: pd.DataFrame, pool: Sequence[str], k: int) -> pd.Serie
 
 
 def few_shot_definitions(shots: Sequence[int], apis: Sequence[Sequence[str]]) -> list[str]:
-    """The API names of few-shots, each once, those of the nearest first (FD).
-
-    Args:
-        shots: positions in `apis`, nearest first.
-        apis: the API names of each training pair in order of its flow, by position.
-    """
+    """The API names of few-shots (positions in `apis`, nearest first), each once, those of the nearest first (FD)."""
     return list(dict.fromkeys(name for shot in shots for name in apis[shot]))
 
 

@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import AliasPath, BaseModel, Field, TypeAdapter
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -65,23 +65,11 @@ USER_TASK = API(
 COLUMNS = ["pair", "request", "prior", "dsl", "apis", "given"]
 
 
-class _Meta(BaseModel):
-    uid: int
-
-
-class _Input(BaseModel):
-    utterance: Text
-    prior_sequence: Literal[""] | tuple[Text]
-
-
-class _Output(BaseModel):
-    sequence: tuple[Text]
-
-
 class _Test(BaseModel):
-    meta: _Meta = Field(alias="_metadata")
-    input: _Input
-    expected_output: _Output
+    uid: int = Field(validation_alias=AliasPath("_metadata", "uid"))
+    request: Text = Field(validation_alias=AliasPath("input", "utterance"))
+    prior: Literal[""] | tuple[Text] = Field(validation_alias=AliasPath("input", "prior_sequence"))
+    flow: tuple[Text] = Field(validation_alias=AliasPath("expected_output", "sequence"))
 
 
 class _Tests(BaseModel):
@@ -103,16 +91,8 @@ class FlowBench(NamedTuple):
 
 
 def read_if_there(root: Path, folder: str) -> tuple[FlowBench, str]:
-    """The benchmark, and an empty text; where its files are missing one without requests, and a sentence that says how
-    to get them.
-
-    Args:
-        root: of the project.
-        folder: relative to it, or absolute.
-
-    Raises:
-        InputError: as `read_flow_bench`, for files that are there.
-    """
+    """The benchmark of a folder, relative to the project's `root` or absolute, and an empty text; where its files are
+    missing one without requests, and a sentence that says how to get them. Raises as `read_flow_bench`."""
     missing = [name for name in (TESTS, APIS) if not (root / folder / name).is_file()]
     if not missing:
         return read_flow_bench(root / folder), ""
@@ -123,30 +103,28 @@ def read_if_there(root: Path, folder: str) -> tuple[FlowBench, str]:
     return FlowBench(Catalogue({}, {}), pd.DataFrame(columns=COLUMNS)), sentence
 
 
-def read_flow_bench(folder: str | Path) -> FlowBench:
+def read_flow_bench(folder: Path) -> FlowBench:
     """The benchmark in a folder with its two files, `TESTS` and `APIS`.
 
     Raises:
         InputError: a file is missing or has a wrong field, an id stands twice, or a flow cannot be said in our language
             or calls an API that is not there; one sentence that names file and place.
     """
-    catalogue, path = _read_apis(Path(folder) / APIS), Path(folder) / TESTS
-    rows: dict[int, tuple] = {}
+    catalogue, path, rows = _read_apis(folder / APIS), folder / TESTS, {}
     for test in read_yaml(path, TypeAdapter(_Tests)).tests:
-        where = f"{path}, test {test.meta.uid}"
-        if test.meta.uid in rows:
+        where = f"{path}, test {test.uid}"
+        if test.uid in rows:
             raise InputError(f"{where}: this uid stands twice")
         try:
-            flow = flow_of_python(test.expected_output.sequence[0])
-            prior = flow_of_python(test.input.prior_sequence[0]) if test.input.prior_sequence else None
+            flow, prior = (flow_of_python("".join(code)) if code else None for code in (test.flow, test.prior))
         except ValueError as error:
             raise InputError(f"{where}: {error}") from error
+        assert flow
         apis = called_apis(flow)
         if unknown := [name for name in apis if name not in catalogue]:
             raise InputError(f"{where}: {APIS} has no API {one_line(unknown[0], 120)}")
         given = (print_flow(prior), called_apis(prior)) if prior else ("", [])
-        name = f"flow_bench-{test.meta.uid}"
-        rows[test.meta.uid] = (name, test.input.utterance, given[0], print_flow(flow), apis, given[1])
+        rows[test.uid] = (f"flow_bench-{test.uid}", test.request, given[0], print_flow(flow), apis, given[1])
     return FlowBench(catalogue, pd.DataFrame(list(rows.values()), columns=COLUMNS))
 
 
@@ -207,18 +185,15 @@ def api_name(api_id: str) -> str:
 
 
 def flow_of_python(code: str) -> language.Flow:
-    """The flow that a benchmark's Python says.
-
-    Raises:
-        ValueError: it is no Python of this subset, or a flow of it would be beyond the bounds of our language.
-    """
+    """The flow that a benchmark's Python says. Raises ValueError where it is no Python of this subset, or a flow of it
+    would be beyond the bounds of our language."""
     if len(code) > MAX_CHARACTERS:
         raise ValueError(f"a flow has at most {MAX_CHARACTERS:,} characters, not {len(code):,}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that Python will refuse one day
             module = ast.parse(code)
-        flow = language.Flow(_statements(module.body))
+        flow = language.Flow(tuple(map(_statement, module.body)))
         if parse(print_flow(flow)) != flow:
             raise ValueError("a flow that our language says differently")
     except SyntaxError as error:
@@ -228,10 +203,6 @@ def flow_of_python(code: str) -> language.Flow:
     return flow
 
 
-def _statements(nodes: Sequence[ast.stmt]) -> tuple[language.Statement, ...]:
-    return tuple(map(_statement, nodes))
-
-
 def _statement(node: ast.stmt) -> language.Statement:
     match node:
         case ast.Assign(targets=[ast.Name(id=variable)], value=ast.Call() as call):
@@ -239,13 +210,13 @@ def _statement(node: ast.stmt) -> language.Statement:
         case ast.Expr(value=ast.Call() as call):
             return _call(call, None)
         case ast.For(target=ast.Name(id=variable), iter=items, body=body, orelse=[]):
-            return language.For(variable, _reference(items), _statements(body))
-        case ast.If(test=test, body=body, orelse=[ast.If() as other]):  # `elif`
-            rest = _statement(other)
-            assert isinstance(rest, language.If)
-            return language.If((language.Branch(_condition(test), _statements(body)), *rest.branches), rest.otherwise)
+            return language.For(variable, _reference(items), tuple(map(_statement, body)))
         case ast.If(test=test, body=body, orelse=otherwise):
-            return language.If((language.Branch(_condition(test), _statements(body)),), _statements(otherwise))
+            branch = language.Branch(_condition(test), tuple(map(_statement, body)))
+            rest = tuple(map(_statement, otherwise))
+            if len(rest) == 1 and isinstance(rest[0], language.If):  # `elif`
+                return language.If((branch, *rest[0].branches), rest[0].otherwise)
+            return language.If((branch,), rest)
     raise _unknown(node)
 
 

@@ -9,7 +9,6 @@ from lib.workflows.few_shots import (
     asked_requests,
     balanced_sample,
     definition_coverage,
-    few_shot_definitions,
     few_shot_scores,
     jaccard,
     lexical_shots,
@@ -20,9 +19,7 @@ from lib.workflows.few_shots import (
     ranked_shots,
     scored_pairs,
     shot_positions,
-    usual_number,
 )
-from lib.workflows.scoring import similarity
 
 APIS = list("abcdefgh")
 
@@ -106,12 +103,6 @@ def test_permuted_targets_stay_with_their_kind(mined, training):
 # ---------------------------------------------------------------- few-shots
 
 
-def test_ranked_shots_name_rows():
-    shots = ranked_shots(["x", "y"], ["p", "q", "r"], np.array([[2, 0], [1, 2]]))
-    expected = [("x", 1, "r"), ("x", 2, "p"), ("y", 1, "q"), ("y", 2, "r")]
-    assert list(shots.itertuples(index=False, name=None)) == expected
-
-
 def test_the_oracle_shows_the_most_similar_flows(flows, training):
     shots = oracle_shots(flows, training, 6, seed=0)
     right, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
@@ -159,19 +150,6 @@ def test_scores_of_few_shots_by_hand():
     assert len(scores) == 2 * 3 * 3
 
 
-def test_scores_of_few_shots_by_brute_force(flows, training):
-    shots = random_shots(flows, training, 8, seed=5).sample(frac=1, random_state=0)
-    scores = few_shot_scores(shots, flows, training, [3, 8, 20])
-    right, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
-    assert len(scores) == len(flows) * 3 * 3
-    for pair, k, metric, value in scores.itertuples(index=False):
-        chosen = shots[(shots["pair"] == pair) & (shots["rank"] <= k)]["shot"].map(names)
-        each = [(jaccard if metric == "jaccard" else similarity)(apis, right[pair]) for apis in chosen]
-        shown = set().union(*chosen) & set(right[pair])
-        expected = len(shown) / len(set(right[pair])) if metric == "coverage" else np.mean(each)
-        assert value == pytest.approx(expected), (pair, k, metric)
-
-
 def test_mined_pairs_are_of_training_and_named_by_their_ids():
     pairs = pd.DataFrame({"pair": list("abcd"), "split": ["test", "training", "training", "training"]})
     vectors = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], dtype=np.float32)
@@ -204,20 +182,9 @@ def test_positions_are_indexed_by_pair():
 # ---------------------------------------------------------------- definitions
 
 
-def test_few_shot_definitions_name_each_api_once_nearest_shot_first():
-    apis = [["a.New", "a.Add"], ["b.Post", "a.New"], ["c.Get"]]
-    assert few_shot_definitions([1, 0], apis) == ["b.Post", "a.New", "a.Add"]
-    assert few_shot_definitions([], apis) == []
-
-
 def api(name):
     connector, operation = name.split(".")
     return API(connector, operation, operation, connector, f"Does {operation}.")
-
-
-def test_as_many_as_few_shots_bring_on_average_and_at_least_one():
-    assert usual_number([["a"], ["a", "b", "c", "d"], ["a", "b", "c"]]) == 3
-    assert usual_number([[], ["a"], []]) == 1
 
 
 def test_definitions_count_what_a_flow_needs():
