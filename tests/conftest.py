@@ -1,8 +1,6 @@
 """What tests of several folders share."""
 
-import contextlib
 import os
-import resource
 
 import matplotlib as mpl
 import pytest
@@ -10,12 +8,6 @@ import pytest
 import lib.workbook.machine  # noqa: F401  two workers share two cores: a thread that waits must not keep one busy
 
 FIRST, LATER = "tests/notebooks/test_report.py", "tests/notebooks/test_report_again.py"  # one makes what both read
-
-
-def has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def pytest_configure(config):
@@ -31,8 +23,11 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Long files first, so that no worker is left with one at the end, or waits for what another makes."""
     for item in items:
-        if item.get_closest_marker("gpu") and not has_gpu():
-            item.add_marker(pytest.mark.skip(reason="needs a GPU"))
+        if item.get_closest_marker("gpu"):
+            import torch
+
+            if not torch.cuda.is_available():
+                item.add_marker(pytest.mark.skip(reason="needs a GPU"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     places = {FIRST: 0, LATER: 2}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], 1 if item.path in slow else 3))
@@ -43,19 +38,3 @@ def style_of_its_own():
     """A test that draws in the workbook's style leaves Matplotlib's to the next one."""
     with mpl.rc_context():
         yield
-
-
-@pytest.fixture
-def no_file_above():
-    """A context in which no file can grow beyond so many bytes: writing fails in the middle, as on a full disk."""
-
-    @contextlib.contextmanager
-    def limit(size: int):
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-    return limit

@@ -14,26 +14,12 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from lib.evaluation.inference import (
-    LEVEL,
-    TAIL,
-    Resampling,
-    difference_interval,
-    holm_adjust,
-    ratio_interval,
-    sign_flip_test,
-    unit_means,
-    weighted_means,
-)
+from lib.evaluation import inference
+from lib.evaluation.inference import LEVEL, TAIL, Resampling
 from lib.workbook.inputs import InputError, read_yaml
 
-HOLDS, REVERSED, NO_DIFFERENCE, NOT_SHOWN, NOT_TESTABLE = WORDS = (
-    "holds",
-    "reversed",
-    "no clear difference",
-    "not shown",
-    "not testable here",
-)
+WORDS = ("holds", "reversed", "no clear difference", "not shown", "not testable here")
+HOLDS, REVERSED, NO_DIFFERENCE, NOT_SHOWN, NOT_TESTABLE = WORDS
 END = 1.0  # points from 0 or 100 within which both sides are at the floor or the ceiling
 COLUMNS = [
     "claim", "paper", "statement", "k", "a", "b", "effect", "ci_low", "ci_high", "p_value", "published", "inside",
@@ -80,11 +66,8 @@ class Claim(BaseModel):
 
 
 def read_claims(path: str | Path) -> list[Claim]:
-    """The claims of a file, in its order.
-
-    Raises:
-        InputError: the file is no YAML list of claims, a field is missing, unknown or wrong, or a name stands twice.
-    """
+    """The claims of a file, in its order. Raises InputError where it is no YAML list of claims, a field is missing,
+    unknown or wrong, or a name stands twice."""
     claims = read_yaml(path, TypeAdapter(list[Claim]))
     names = [claim.claim for claim in claims]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -169,7 +152,7 @@ def add_holm(rows: pd.DataFrame) -> pd.DataFrame:
     and star (whether the test survives it)."""
     adjusted = pd.Series(np.nan, rows.index)
     for _, part in rows[(rows["word"] != NOT_TESTABLE) & rows["p_value"].notna()].groupby("paper"):
-        adjusted[part.index] = holm_adjust(part["p_value"])
+        adjusted[part.index] = inference.holm_adjust(part["p_value"])
     return rows.assign(p_holm=adjusted, star=adjusted <= LEVEL)
 
 
@@ -193,9 +176,11 @@ def _measured(claim: Claim, pair: np.ndarray, asked: int, over: Resampling, publ
         return {"reason": "no value on both sides"}
     pair, over = pair[known], over.among(known)
     a, b = pair.T
-    found = ratio_interval(a, b, over) if claim.test == "ratio" else difference_interval(a, b, over)
-    means, sizes = unit_means(pair, over.units), np.unique(np.asarray(over.units), return_counts=True)[1]
-    drawn = weighted_means(means, over, np.column_stack([sizes, sizes]))
+    interval = inference.ratio_interval if claim.test == "ratio" else inference.difference_interval
+    found = interval(a, b, over)
+    means = inference.unit_means(pair, over.units)
+    sizes = np.unique(np.asarray(over.units), return_counts=True)[1]
+    drawn = inference.weighted_means(means, over, np.column_stack([sizes, sizes]))
     effect = np.divide if claim.test == "ratio" else np.subtract
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = np.percentile(effect(*drawn.T), TAIL)
@@ -212,7 +197,7 @@ def _measured(claim: Claim, pair: np.ndarray, asked: int, over: Resampling, publ
         "effect": found.value,
         "ci_low": found.low,
         "ci_high": found.high,
-        "p_value": max(sign_flip_test(a - b, margin, over) for margin in margins),
+        "p_value": max(inference.sign_flip_test(a - b, margin, over) for margin in margins),
         "inside": pd.NA if np.isnan([published, low, high]).any() else bool(low <= published <= high),
         "word": says,
         "reason": reason,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,6 @@ def per_query_scores(
         runs: ranking of each method (see `lib.evaluation.ranking.hit_matrix`).
         qrels: columns query, item.
         queries: query ids, the rows of the result.
-        cutoffs: values of k.
     """
     columns = {}
     for method, run in runs.items():
@@ -38,11 +38,7 @@ def per_query_scores(
 
 
 def random_order_scores(
-    n_candidates: Sequence[int],
-    n_relevant: Sequence[int] | np.ndarray,
-    cutoffs: Sequence[int],
-    draws: int = 1000,
-    seed: int = 0,
+    n_candidates: Sequence[int], n_relevant: Sequence[int], cutoffs: Sequence[int], draws: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
     """What a random order of each query's candidates scores on average, as columns like `per_query_scores` makes.
 
@@ -51,7 +47,6 @@ def random_order_scores(
 
     Args:
         n_candidates, n_relevant: numbers of candidates and of relevant ones, one a query.
-        cutoffs: values of k.
 
     Returns:
         percent, one row a query (in the order given), columns ("random", metric, k).
@@ -152,11 +147,7 @@ def compare(
 def ratios(
     scores: pd.DataFrame, a: str, b: str, metric: str, cutoffs: Sequence[int], resampling: Resampling
 ) -> pd.DataFrame:
-    """How many times b's value is a's at each cutoff, with its 95% interval.
-
-    Args:
-        scores: from `per_query_scores`.
-        resampling: of the queries.
+    """How many times b's value is a's at each cutoff, with its 95% interval; `scores` of `per_query_scores`.
 
     Returns:
         columns k, ratio, ci_low, ci_high; NaN where b's value is 0.
@@ -205,23 +196,19 @@ def rate_differences(
         that count on both sides).
     """
     rows = []
-    by_condition = dict(list(outcomes.groupby("condition")))
-    for a, b in pairs:
-        for metric in outcomes["metric"].unique():
-            top = 100.0 if metric in percent else 1.0
-            of_metric = [part[part["metric"] == metric] for part in (by_condition[a], by_condition[b])]
-            left, right = (pd.Series(_values(part, top)).groupby(part["unit"].to_numpy()).mean() for part in of_metric)
-            both = pd.concat([left, right], axis=1, join="inner").sort_index().to_numpy()
-            if not len(both):
-                continue
+    for (a, b), metric in product(pairs, outcomes["metric"].unique()):
+        top = 100.0 if metric in percent else 1.0
+        of_metric = outcomes[outcomes["metric"] == metric]
+        sides = [of_metric[of_metric["condition"] == name] for name in (a, b)]
+        left, right = (pd.Series(_values(part, top)).groupby(part["unit"].to_numpy()).mean() for part in sides)
+        both = pd.concat([left, right], axis=1, join="inner").sort_index().to_numpy()
+        if len(both):
             over = Resampling(np.arange(len(both)), samples, seed)
-            found = difference_interval(both[:, 0], both[:, 1], over, top)
-            p_value = sign_flip_test(both[:, 0], both[:, 1], over)
+            found = difference_interval(*both.T, over, top)
             counted = int((~np.isnan(both).any(axis=1)).sum())
-            rows.append((a, b, metric, *found, p_value, len(both), counted))
-    return pd.DataFrame(
-        rows, columns=["a", "b", "metric", "delta", "ci_low", "ci_high", "p_value", "n", "counted_both"]
-    )
+            rows.append((a, b, metric, *found, sign_flip_test(*both.T, over), len(both), counted))
+    columns = ["a", "b", "metric", "delta", "ci_low", "ci_high", "p_value", "n", "counted_both"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _values(outcomes: pd.DataFrame, top: float) -> np.ndarray:

@@ -27,17 +27,11 @@ FLIPS = 9999
 
 @dataclass(frozen=True)
 class Resampling:
-    """What is resampled.
+    """What is resampled."""
 
-    Attributes:
-        units: label of each observation's unit.
-        samples: number of the bootstrap's resamples.
-        seed: of the bootstrap and of the tests.
-    """
-
-    units: Sequence | np.ndarray
-    samples: int = 2000
-    seed: int = 0
+    units: Sequence | np.ndarray  # label of each observation's unit
+    samples: int = 2000  # of the bootstrap
+    seed: int = 0  # of the bootstrap and of the tests
 
     def among(self, chosen: np.ndarray) -> Resampling:
         """The same for the observations that a bool array chooses."""
@@ -138,11 +132,8 @@ def sign_flip_test(a: np.ndarray, b: np.ndarray | float, over: Resampling) -> An
 
 @np.vectorize(otypes=[float, float])
 def wilson_interval(successes: float, n: float) -> tuple[float, float]:
-    """Wilson's 95% interval of rates `successes / n`, element by element; (0, 1) where n is 0.
-
-    Raises:
-        ValueError: successes below 0 or above n.
-    """
+    """Wilson's 95% interval of rates `successes / n`, element by element; (0, 1) where n is 0. Raises ValueError where
+    successes are below 0 or above n."""
     if not 0 <= successes <= n:
         raise ValueError("successes must lie between 0 and n")
     if not n:
@@ -160,14 +151,8 @@ def percent(successes, n) -> tuple[Any, Any, Any]:
 
 
 def holm_adjust(p_values: Sequence[float]) -> np.ndarray:
-    """Holm's (1979) adjusted p-values, in the order given: reject where the adjusted value is at most the level.
-
-    Raises:
-        ValueError: a value outside 0…1.
-    """
+    """Holm's (1979) adjusted p-values, in the order given: reject where the adjusted value is at most the level."""
     p = np.asarray(p_values, dtype=float)
-    if np.any((p < 0) | (p > 1) | np.isnan(p)):
-        raise ValueError("p-values must lie between 0 and 1")
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
     adjusted = np.empty(len(p))

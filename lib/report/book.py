@@ -151,15 +151,13 @@ def prepared_cell(cell: NotebookNode) -> Iterator[NotebookNode]:
         return
     own = new_code_cell(cell.source, metadata={"tags": ["hide-input"]})
     further: list[Any] = []
-    for output in map(prepared_output, cell.outputs):
-        if output is None:
-            continue
-        picture = "image/png" in output.get("data", {})
-        if further or (picture and "mystnb" in own.metadata):
-            further.append(shown_alone(output))
+    for output in filter(None, map(prepared_output, cell.outputs)):
+        alone = shown_alone(output)
+        if further or ("mystnb" in alone.metadata and "mystnb" in own.metadata):
+            further.append(alone)
         else:
             own.outputs.append(output)
-            own.metadata |= alternative(output)
+            own.metadata = alone.metadata | own.metadata
     yield from [own, *further]
 
 
@@ -170,40 +168,32 @@ def prepared_output(output: NotebookNode) -> NotebookNode | None:
     if output.output_type == "error":
         return output
     data = dict(output.data)
-    if any("widget" in mime for mime in data):
-        return None
     if "text/markdown" in data:
         data["text/html"] = safe_markdown(data["text/markdown"])
     mime = next((mime for mime in SHOWN if mime in data), None)
-    if mime is None:
+    if mime is None or any("widget" in other for other in data):
         return None
     return new_output("display_data", data={mime: data[mime]}, metadata=output.metadata)
 
 
-def alternative(output: NotebookNode) -> dict:
-    """The metadata by which MyST-NB gives a figure its alternative text; none for other outputs."""
-    if "image/png" not in output.get("data", {}):
-        return {}
-    return {"mystnb": {"image": {"alt": output.metadata.get("image/png", {}).get("alt", "figure")}}}
-
-
 def shown_alone(output: NotebookNode) -> NotebookNode:
-    """A cell that shows an output and no code."""
-    return new_code_cell("# shown alone", outputs=[output], metadata={"tags": ["remove-input"], **alternative(output)})
+    """A cell that shows an output and no code; of a figure with the alternative text, as MyST-NB takes it."""
+    metadata: dict[str, Any] = {"tags": ["remove-input"]}
+    if "image/png" in output.get("data", {}):
+        metadata["mystnb"] = {"image": {"alt": output.metadata.get("image/png", {}).get("alt", "figure")}}
+    return new_code_cell("# shown alone", outputs=[output], metadata=metadata)
 
 
 def prune(folder: Path) -> None:
     """Delete what no page uses: the theme's translations and fonts, source maps, the inventory for other books."""
-    for name in ("objects.inv", ".buildinfo", "_sources", "genindex.html", "_static/locales", "_static/locale"):
-        path = folder / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    for path in folder.rglob("*.map"):
-        path.unlink()
+    for name in ("objects.inv", ".buildinfo", "genindex.html"):
+        (folder / name).unlink(missing_ok=True)
+    for name in ("_sources", "_static/locales", "_static/locale"):
+        shutil.rmtree(folder / name, ignore_errors=True)
     text = [path for path in folder.rglob("*") if path.suffix in (".html", ".css", ".js")]
     used = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in text)
-    for path in (folder / "_static").rglob("*"):
-        if path.is_file() and path.name not in used:
+    for path in sorted((folder / "_static").rglob("*"), reverse=True):  # a folder after what is in it
+        if path.is_file() and (path.name not in used or path.suffix == ".map"):
             path.unlink()
-    for path in sorted((folder / "_static").rglob("*"), reverse=True):
-        if path.is_dir() and not any(path.iterdir()):
+        elif path.is_dir() and not any(path.iterdir()):
             path.rmdir()

@@ -44,12 +44,8 @@ def remove_leftovers(folder: Path) -> None:
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """A temporary path in the same folder that becomes `path` when the block ends without error.
-
-    Its name is its own, so that two writers cannot disturb each other, and nothing is left on failure.
-
-    Raises:
-        ArtifactError: the folder cannot be written or the disk is full.
+    """A temporary path in the same folder that becomes `path` when the block ends without error; nothing is left on
+    failure. Its name is its own: two writers cannot disturb each other. Raises ArtifactError if it cannot be written.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
@@ -70,10 +66,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """An empty folder beside `path` that takes its place when the block ends without error; nothing is left on failure.
-
-    Raises:
-        ArtifactError: it cannot be written or the disk is full.
-    """
+    Raises ArtifactError if it cannot be written."""
     from safetensors import SafetensorError
 
     path = Path(path)
@@ -133,11 +126,8 @@ class Workbook:
     # ---- reading
 
     def read(self, name: str) -> pd.DataFrame:
-        """The table `name` of an earlier notebook.
-
-        Raises:
-            ArtifactError: the file or its sidecar is missing, or its content is not what was written.
-        """
+        """The table `name` of an earlier notebook. Raises ArtifactError where the file or its sidecar is missing, or
+        its content is not what was written."""
         path = self.data / f"{name}.parquet"
         self._verify(path)
         return pd.read_parquet(path)
@@ -157,14 +147,8 @@ class Workbook:
         return path.read_text(encoding="utf-8").split("\n")[:-1]  # texts may hold other line separators
 
     def require(self, needed: Mapping[str, Iterable[str]]) -> None:
-        """Check that files are there.
-
-        Args:
-            needed: {notebook: files below `data` that it writes}.
-
-        Raises:
-            ArtifactError: some are missing; names all of these and their notebooks.
-        """
+        """Check that files are there: {notebook: files below `data` that it writes}. Raises ArtifactError where some
+        are missing; it names all of these and their notebooks."""
         lacking = {key: [name for name in names if not (self.data / name).exists()] for key, names in needed.items()}
         if missing := [f"{notebook} ({', '.join(names)})" for notebook, names in lacking.items() if names]:
             profile = self.parameters.profile
@@ -178,15 +162,8 @@ class Workbook:
         return self._verify(self.data / file)["parameters"]
 
     def require_same(self, file: str, *names: str) -> None:
-        """Check that parameters of this notebook are those that an earlier one wrote an artifact with.
-
-        Args:
-            file: such as `embeddings_pretrained.safetensors`.
-            names: of parameters that both notebooks have, such as `encoder`.
-
-        Raises:
-            ArtifactError: one differs; names the notebook to run first. Or as `read`.
-        """
+        """Check that parameters (such as `encoder`) are those that an earlier notebook wrote a file with (such as
+        `cot.parquet`). Raises ArtifactError where one differs, which names the notebook to run first, or as `read`."""
         ours, written = vars(self.parameters), self._verify(self.data / file)
         for name in names:
             if ours[name] != written["parameters"].get(name):

@@ -48,14 +48,8 @@ def describe_error(error: ValidationError) -> str:
 
 
 def validated(model: type[Record], record: object, where: str) -> Record:
-    """A record as its model.
-
-    Args:
-        where: the file and the record, for the error message.
-
-    Raises:
-        InputError: a field is missing, unknown or wrong; names it and `where`.
-    """
+    """A record as its model. Raises InputError where a field is missing, unknown or wrong; it names the field and
+    `where`: the file and the record."""
     try:
         return model.model_validate(record)
     except ValidationError as error:
@@ -75,11 +69,8 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
 
 
 def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
-    """The text of a UTF-8 file, without a byte order mark.
-
-    Raises:
-        InputError: the file cannot be read, is larger than `most_bytes`, or is no UTF-8; names the file.
-    """
+    """The text of a UTF-8 file, without a byte order mark. Raises InputError, which names the file, where it cannot be
+    read, is larger than `most_bytes`, or is no UTF-8."""
     try:
         size = Path(path).stat().st_size
         text = Path(path).read_text(encoding="utf-8-sig") if size <= most_bytes else ""
@@ -94,12 +85,7 @@ def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """The content of a JSON text.
-
-    Raises:
-        ValueError: it is no JSON, has a key twice, a number of thousands of digits or half a surrogate pair, or is
-            nested too deeply.
-    """
+    """The content of a JSON text. Raises ValueError for what is none, or what this module does not let through."""
     try:
         content = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
         (json.dumps(content, ensure_ascii=False) if "\\u" in text else text).encode()
@@ -124,11 +110,8 @@ def _no_constant(name: str) -> None:
 
 
 def read_records(path: str | Path) -> Iterator[tuple[int, dict]]:
-    """(line number, object) for each line of a JSON-lines file that is not blank.
-
-    Raises:
-        InputError: the file cannot be read, or a line is no JSON object; names file and line.
-    """
+    """(line number, object) for each line of a JSON-lines file that is not blank. Raises InputError where the file
+    cannot be read or a line is no JSON object; it names file and line."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):  # texts may hold other line separators
         if not line.strip():
             continue
@@ -142,18 +125,15 @@ def read_records(path: str | Path) -> Iterator[tuple[int, dict]]:
 
 
 def read_json_records(path: str | Path) -> list[tuple[str, object]]:
-    """Records of a file that holds a JSON list, one JSON object or JSON lines, each with its place (`record 3`).
-
-    Raises:
-        InputError: the file cannot be read or is neither of these; names file and line.
-    """
+    """Records of a file that holds a JSON list, one JSON object or JSON lines, each with its place (`record 3`). Raises
+    InputError where the file cannot be read or is none of these; it names file and line."""
     text = read_text(path)
     try:
         content = parse_json(text)
     except ValueError as error:
-        if text.lstrip().startswith("["):
-            raise InputError(f"{path}: not JSON: {one_line(error)}") from error
-        return [(f"line {number}", record) for number, record in read_records(path)]
+        if not text.lstrip().startswith("["):
+            return [(f"line {number}", record) for number, record in read_records(path)]
+        raise InputError(f"{path}: not JSON: {one_line(error)}") from error
     records = content if isinstance(content, list) else [content]
     return [(f"record {number}", record) for number, record in enumerate(records, start=1)]
 
@@ -183,11 +163,8 @@ def read_yaml(path: str | Path, adapter: TypeAdapter | None = None, strict: bool
 
 
 def parse_yaml(text: str) -> Any:
-    """The content of a YAML text of one document.
-
-    Raises:
-        ValueError: it is none, or has what this module does not let through; names the line.
-    """
+    """The content of a YAML text of one document. Raises ValueError, which names the line, for what is none, or what
+    this module does not let through."""
     return compose_and_construct(text, SafeLoader, _check_strictly)
 
 

@@ -133,11 +133,8 @@ def check_profile_name(name: str) -> None:
 
 @cache
 def declared(notebook: str, folder: Path = FOLDER) -> dict[str, Parameter]:
-    """The parameters of a notebook, in the order of its cell.
-
-    Raises:
-        ProfileError: there is no such notebook, or its cell has anything but declarations.
-    """
+    """The parameters of a notebook, in the order of its cell. Raises ProfileError where there is no such notebook, or
+    its cell has anything but declarations."""
     path = folder / f"{notebook}.ipynb"
     if not path.exists():
         raise ProfileError(f"there is no notebook {notebook}")
@@ -164,11 +161,8 @@ def check_names(names: Iterable[str], where: str) -> None:
 
 def notebook_parameters(notebook: str, values: dict[str, Any] | None = None, /, **changes: Any) -> Parameters:
     """The defaults of a notebook, changed by those of some values that it knows (a whole profile, say), and by
-    `changes`, all of which it must know.
-
-    Raises:
-        ProfileError: a value is of a wrong type or out of range; names notebook and parameter.
-    """
+    `changes`, all of which it must know. Raises ProfileError, which names notebook and parameter, where a value is of a
+    wrong type or out of range."""
     made, known, values = {}, declared(notebook), (values or {}) | changes
     for name in changes.keys() - known.keys():
         raise ProfileError(f"notebook {notebook} has no parameter {name}{did_you_mean(name, known)}")
@@ -184,10 +178,7 @@ def check_parameters(notebook: str, namespace: dict[str, Any]) -> Parameters:
     """A notebook's parameters out of its `globals()`.
 
     papermill only warns of names it does not find, so every name that its cell sets must be known to some notebook.
-    Names of other notebooks are let through, so that a whole profile can be passed.
-
-    Raises:
-        ProfileError: a name is unknown, or as `notebook_parameters`.
+    Names of other notebooks are let through, so that a whole profile can be passed. Raises as `notebook_parameters`.
     """
     injected = [cell for cell in namespace.get("In", []) if cell.startswith("# Parameters\n")]
     check_names(re.findall(r"^(\w+) = ", "\n".join(injected), flags=re.MULTILINE), f"notebook {notebook}")

@@ -41,56 +41,41 @@ NONE = Shipped(None, {}, "")
 
 @dataclass(frozen=True)
 class Adapter:
-    """An adapter, shipped or trained here.
-
-    Attributes:
-        reason: why no shipped one is used, a sentence; empty where one is, or none was asked for.
-        curve: a row a step, or where shipped a row for several: columns step, loss and what else the training wrote.
-        rows: rows trained on, each epoch counted.
-        tokens: of all texts trained on, padding excluded.
-        record: everything else on record.
-    """
+    """An adapter, shipped or trained here."""
 
     folder: Path
     shipped: bool
-    reason: str
-    curve: pd.DataFrame
-    rows: int
-    tokens: int
+    reason: str  # why no shipped one is used, a sentence; empty where one is, or none was asked for
+    curve: pd.DataFrame  # a row a step or, where shipped, for several: step, loss and what else the training wrote
+    rows: int  # trained on, each epoch counted
+    tokens: int  # of all texts trained on, padding excluded
     seconds: float
     device: str
-    record: dict[str, Any]
+    record: dict[str, Any]  # everything else
 
 
 def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT, settings: Any = None) -> Shipped:
     """The shipped part of this name, if it was trained from this model on these pairs with these settings.
 
     Args:
-        part: such as tst-100000.
         model: hash of the base model.
         pairs: hash of the training pairs; None takes a part whatever it learned from: for data that others made, which
             no part has learned from.
-        root: the project's folder.
         settings: a dataclass or mapping: those that its record must have, as far as it names them; None takes any.
     """
     folder = root / FOLDER / part
     if not folder.is_dir():
         return Shipped(None, {}, f"No trained part {part} is shipped.")
     asked = asdict(settings) if is_dataclass(settings) and not isinstance(settings, type) else dict(settings or {})
-    record: dict[str, Any] = {}
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        whole = record["sha256"] == sha256_of(folder / WEIGHTS) and (folder / CONFIG).exists()
-        had = {"epochs": 1, **record["settings"]}  # an encoder's rows count once
-        others = [f"{name} {had[name]}, not {value}" for name, value in asked.items() if had.get(name, value) != value]
-        flaws = [
-            (not whole, "it is damaged"),
-            (record["model"] != model, "it was trained from another base model"),
-            (pairs not in (None, record["pairs"]), "it was trained on other pairs than these"),
-            (bool(others), f"it was trained with {'; '.join(others)}"),
-        ]
-    except (OSError, ValueError, KeyError, TypeError):
-        flaws = [(True, "it is damaged")]
+    record = whole_record(folder)
+    had = {"epochs": 1, **record.get("settings", {})}  # an encoder's rows count once
+    others = [f"{name} {had[name]}, not {value}" for name, value in asked.items() if had.get(name, value) != value]
+    flaws = [
+        (not record, "it is damaged"),
+        (record.get("model") != model, "it was trained from another base model"),
+        (pairs not in (None, record.get("pairs")), "it was trained on other pairs than these"),
+        (bool(others), f"it was trained with {'; '.join(others)}"),
+    ]
     reason = next((reason for flawed, reason in flaws if flawed), "")
     if reason:
         return Shipped(None, record, f"The shipped part {part} is not used: {reason}.")
@@ -125,29 +110,29 @@ def save_adapter(adapted, masters: dict, output: Path, record: dict) -> dict:
     return record
 
 
+def whole_record(folder: Path) -> dict[str, Any]:
+    """The record of a training; nothing where it or what it made is missing or damaged."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        return record if record["sha256"] == sha256_of(folder / WEIGHTS) and (folder / CONFIG).exists() else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
 def finished_record(output: Path, run: str) -> dict[str, Any] | None:
     """The record of a finished run, or None if `output` is missing, damaged or of another run."""
-    try:
-        record = json.loads((output / RECORD).read_text(encoding="utf-8"))
-        whole = record["sha256"] == sha256_of(output / WEIGHTS) and (output / CONFIG).exists()
-        return record if record["run"] == run and whole else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    record = whole_record(output)
+    return record if record.get("run") == run else None
 
 
 def ship(source: Path, part: str, pairs: str, root: Path = ROOT, about: Mapping[str, Any] | None = None) -> Path:
-    """Put a finished training's adapter among the shipped parts, in bfloat16 and with a thinned curve.
+    """Put a finished training's adapter among the shipped parts, in bfloat16 and with a thinned curve; returns its
+    folder. Raises ArtifactError if it cannot be written.
 
     Args:
         source: folder of the adapter with its record.
         pairs: hash of what it learned from, as `shipped` is asked.
         about: what else the record is to say.
-
-    Returns:
-        the part's folder.
-
-    Raises:
-        ArtifactError: it cannot be written.
     """
     import torch
     from safetensors.torch import load_file, save_file
@@ -189,11 +174,7 @@ def read_rankers(part: str, root: Path = ROOT) -> dict[str, dict[str, Any]]:
 
 
 def ship_rankers(part: str, records: Iterable[Mapping[str, Any]], root: Path = ROOT) -> bool:
-    """Put rankers among those of a part. Returns whether there was a new one.
-
-    Raises:
-        ArtifactError: the file cannot be written.
-    """
+    """Put rankers among those of a part. Returns whether there was a new one. Raises ArtifactError as `ship` does."""
     there, found = read_rankers(part, root), {record["learned_from"]: record for record in records}
     if found.keys() <= there.keys():
         return False
@@ -207,29 +188,19 @@ def ship_rankers(part: str, records: Iterable[Mapping[str, Any]], root: Path = R
 
 
 class Recipe(NamedTuple):
-    """How `make train` makes a part.
+    """How `make train` makes a part."""
 
-    Attributes:
-        about: what it learns from, in words.
-        notebook: that takes it.
-        needs: files that it is made from, by the notebook that writes them.
-        make: from that notebook's artifacts, the project's folder and the machine (threads, progress); says what it
-            took, or nothing where the shipped part fits.
-    """
-
-    about: str
-    notebook: str
-    needs: Mapping[str, tuple[str, ...]]
+    about: str  # what it learns from, in words
+    notebook: str  # that takes it
+    needs: Mapping[str, tuple[str, ...]]  # files that it is made from, by the notebook that writes them
+    # From that notebook's artifacts, the project's folder and the machine (threads, progress); says what it took, or
+    # nothing where the shipped part fits.
     make: Callable[..., str]
 
 
 def ship_made(name: str, output: Path, made: Adapter, source: str, about: Mapping | None, root: Path) -> str:
-    """Ship what was trained at `output`, unless the part is shipped already; what it took, or nothing.
-
-    Args:
-        source: hash of what it learned from.
-        about: what else its record is to say.
-    """
+    """Ship what was trained at `output`, unless the part is shipped already; what it took, or nothing. Args as of
+    `ship`."""
     if made.shipped:
         return ""
     ship(output, name, source, root, about)

@@ -47,7 +47,6 @@ def take_steps(
         one_step: takes a step on a batch; returns its loss, which nothing has read yet.
         optimizer: each of its groups has its highest learning rate as `highest`.
         rate: the learning rate, from the step (from 0), the number of steps and the highest rate.
-        progress: show a progress bar over steps.
         trained: float32 tensors that the optimizer updates, those of the adapter's `weights` among them, by name: what
             checkpoints hold.
 
@@ -110,11 +109,10 @@ class Checkpoints:
         from safetensors import SafetensorError
         from safetensors.torch import save_file
 
-        tensors = {f"adapter.{key}": value.detach() for key, value in masters.items()}
+        tensors = {"random": torch.get_rng_state()}
         for key, value in masters.items():
-            for moment in ("exp_avg", "exp_avg_sq"):
-                tensors[f"{moment}.{key}"] = optimizer.state[value][moment]
-        tensors["random"] = torch.get_rng_state()
+            tensors |= {f"{moment}.{key}": optimizer.state[value][moment] for moment in ("exp_avg", "exp_avg_sq")}
+            tensors[f"adapter.{key}"] = value.detach()
         tensors = {key: value.cpu().contiguous() for key, value in tensors.items()}
         note = json.dumps({"run": self.run, "curve": curve})
         path = self.folder / f"{len(curve):08d}.safetensors"
@@ -123,20 +121,23 @@ class Checkpoints:
                 save_file(tensors, temporary, metadata={"note": note, "sha256": checksum(tensors, note)})
             except SafetensorError as error:
                 raise ArtifactError(f"{path}: cannot be written: {error}") from error
-        for old in self._paths()[:-2]:
+        for old in sorted(self.folder.glob("*.safetensors"))[:-2]:
             old.unlink(missing_ok=True)
 
     def restore(self, masters: dict, optimizer) -> list:
         """Load the last whole checkpoint of this run; returns its loss curve, empty if there is none."""
         import torch
+        from safetensors import safe_open
 
         remove_leftovers(self.folder)
-        for path in reversed(self._paths()):
+        for path in sorted(self.folder.glob("*.safetensors"), reverse=True):
             try:
-                tensors, curve = self._read(path)
-                for key, value in masters.items():
-                    if tensors[f"adapter.{key}"].shape != value.shape:
-                        raise ValueError(f"{key} has another shape")
+                with safe_open(path, framework="pt") as file:
+                    said = file.metadata()
+                    tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
+                note = json.loads(said["note"])
+                if checksum(tensors, said["note"]) != said["sha256"] or note["run"] != self.run:
+                    raise ValueError("damaged, or of another run")
             except Exception as error:  # whatever a damaged file leads to: it is not believed
                 log.warning("checkpoint %s is not used: %s", path.name, error)
                 continue
@@ -144,40 +145,20 @@ class Checkpoints:
             with torch.no_grad():
                 for key, value in masters.items():
                     value.copy_(tensors[f"adapter.{key}"])
-                    optimizer.state[value] = {
-                        "step": torch.tensor(float(len(curve)), device=value.device if fused else "cpu"),
-                        "exp_avg": tensors[f"exp_avg.{key}"].to(value.device),
-                        "exp_avg_sq": tensors[f"exp_avg_sq.{key}"].to(value.device),
-                    }
+                    step = torch.tensor(float(len(note["curve"])), device=value.device if fused else "cpu")
+                    moments = {name: tensors[f"{name}.{key}"].to(value.device) for name in ("exp_avg", "exp_avg_sq")}
+                    optimizer.state[value] = {"step": step, **moments}
             torch.set_rng_state(tensors["random"])
-            return curve
+            return note["curve"]
         return []
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _paths(self) -> list[Path]:
-        return sorted(self.folder.glob("[0-9]*.safetensors"))
-
-    def _read(self, path: Path):
-        from safetensors import safe_open
-
-        with safe_open(path, framework="pt") as file:
-            note, expected = file.metadata()["note"], file.metadata()["sha256"]
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
-        if checksum(tensors, note) != expected:
-            raise ValueError("its checksum is wrong")
-        content = json.loads(note)
-        if content["run"] != self.run:
-            raise ValueError("it belongs to another run")
-        return tensors, content["curve"]
-
 
 def checksum(tensors: dict, note: str) -> str:
     """SHA-256 over a note and the names, types, shapes and bytes of tensors."""
     digest = hashlib.sha256(note.encode())
-    for key in sorted(tensors):
-        value = tensors[key]
-        digest.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.numpy().tobytes())
+    for key, value in sorted(tensors.items()):
+        digest.update(f"{key} {value.dtype} {tuple(value.shape)}".encode() + value.numpy().tobytes())
     return digest.hexdigest()

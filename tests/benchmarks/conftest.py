@@ -1,4 +1,4 @@
-"""What the benchmarks share: a small world, prompts, the language model; and rates side by side, printed at the end."""
+"""What the benchmarks share: prompts, the language model; and rates side by side, printed at the end."""
 
 from itertools import groupby
 from pathlib import Path
@@ -21,16 +21,10 @@ INSTRUCTION = (
 
 
 @pytest.fixture(scope="session")
-def tables():
-    """60 personas, 400 queries."""
+def requests():
+    """Prompts with a long common beginning, as for a chain of thought, about the queries of a small world."""
     knobs = WorldKnobs(n_personas=60, n_training_queries=300, n_evaluation_queries=100, seed=7)
-    return frames(simulate(Path(__file__).parents[2] / "data", knobs))
-
-
-@pytest.fixture(scope="session")
-def requests(tables):
-    """Prompts with a long common beginning, as for a chain of thought."""
-    texts = tables["queries"]["text"].drop_duplicates()
+    texts = frames(simulate(Path(__file__).parents[2] / "data", knobs))["queries"]["text"].drop_duplicates()
     return [f"{INSTRUCTION}{text}\nThought:" for text in texts]
 
 

@@ -35,10 +35,7 @@ def run(project: Path, *flags: str) -> subprocess.CompletedProcess:
     return subprocess.run(**named, capture_output=True, text=True, timeout=2000)
 
 
-# the only files that hold times
-TIMED = (
-    "context_cost", "context_pareto", "cost_against_recall", "dsl_cost", "dsl_sweep",
-)  # fmt: skip
+TIMED = ("context_cost", "context_pareto", "cost_against_recall", "dsl_sweep")  # the only files that hold times
 
 
 def tables(project: Path) -> dict[str, bytes]:
@@ -46,11 +43,6 @@ def tables(project: Path) -> dict[str, bytes]:
     folder = project / "reports" / "smoke"
     paths = [path for part in ("tables", "figures") for path in sorted((folder / part).iterdir())]
     return {path.name: path.read_bytes() for path in paths if path.stem not in TIMED}
-
-
-def executed_at(project: Path) -> dict[str, float]:
-    folder = project / "data" / "generated" / "smoke" / "executed"
-    return {path.stem: path.stat().st_mtime for path in folder.glob("*.ipynb")}
 
 
 def copy_or_link(source: str, target: str) -> None:

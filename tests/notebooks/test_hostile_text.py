@@ -1,10 +1,8 @@
 """Hostile text in every text field of every input and in what models answer: no page has live markup."""
 
-import ast
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -17,8 +15,8 @@ from lib.assistant.world import simulate
 from lib.report import book
 from lib.workbook.artifacts import ROOT
 from tests.generation.endpoint import Endpoint
+from tests.notebooks.smoke import copy_project
 from tests.notebooks.test_own_flows import PAIRS, PARCELS
-from tests.workflows.test_ablation import PRINTED as PUBLISHED_ROWS
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)> [link](javascript:alert(1)) ![](http://e.example/x.png) "
@@ -85,8 +83,6 @@ def write_inputs(folder):
     write_lines(folder / "pairs.jsonl", pairs)
 
 
-# Too few pairs to teach an in-context model: the untuned one reads few-shots.
-ROWS = [[*row, "untuned", "free", 1] for row in PUBLISHED_ROWS] + [["pretrained", 0, "none", "finetuned", "free", 2]]
 SMALL = {
     "encoder": "tiny-encoder", "workflow_encoder": "tiny-encoder", "generator": "tiny-lm", "bootstrap_samples": 100,
 }  # fmt: skip
@@ -96,22 +92,13 @@ VALUES = {
     "03_cot_augmentation": {"writer": f"remote:gpt-4 {HOSTILE}", "distilled_writer": "tiny-lm",
                             "cot_queries": 4, "cot_training_queries": 4, "distilled_pairs": 2, "cot_max_tokens": 8},
     "08_dsl_retrieval": {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8},
-    "09_dsl_ablation": {"dsl_max_tokens": 8, "untuned_generator": "tiny-lm", "ablation": ROWS},
 }  # fmt: skip
-
-
-WITHOUT_TEXTS = ("02_context_baselines", "09_dsl_ablation")  # their pages show numbers alone
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """The pages of a report on hostile inputs, whose models behind an endpoint answer with hostile text."""
-    project = tmp_path_factory.mktemp("hostile")
-    ignore = shutil.ignore_patterns("__pycache__", "generated", "models")
-    for name in ("lib", "notebooks", "data"):
-        shutil.copytree(ROOT / name, project / name, ignore=ignore)
-    (ROOT / "data" / "models").mkdir(parents=True, exist_ok=True)
-    (project / "data" / "models").symlink_to(ROOT / "data" / "models")
+    project = copy_project(tmp_path_factory.mktemp("hostile"))
     write_inputs(project)
     executed = project / "data" / "generated" / "hostile" / "executed"
     executed.mkdir(parents=True)
@@ -167,7 +154,7 @@ def test_no_page_has_live_markup(pages, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in VALUES if name not in WITHOUT_TEXTS])
+@pytest.mark.parametrize("name", VALUES.keys() - {"02_context_baselines"})  # whose page shows numbers alone
 def test_the_pages_show_the_hostile_text_as_text(pages, name):
     assert "onerror=alert(1)" in BeautifulSoup(pages[name], "html.parser").get_text()
 
@@ -178,14 +165,8 @@ def test_only_one_module_puts_html_or_markdown_on_a_page():
     makers = {"HTML", "Markdown", "Javascript", "SVG", "Latex", "display_html", "display_markdown"}
     for path in sorted((ROOT / "lib").rglob("*.py")):
         if str(path.relative_to(ROOT)) not in allowed:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            taken = {
-                alias.name
-                for node in ast.walk(tree)
-                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("IPython")
-                for alias in node.names
-            }
-            assert not taken & makers, path
+            taken = re.findall(r"^ *from IPython\S* import (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert not makers & {*re.findall(r"\w+", " ".join(taken))}, path
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if cell["cell_type"] == "code":

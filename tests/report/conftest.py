@@ -65,14 +65,6 @@ class Tab:
         self.load(address, **window)
         self.wait("!!document.querySelector('#filters') && !document.querySelector('#filters').hidden")
 
-    def press(self, key, code=0, text=""):
-        for kind in ("keyDown", "keyUp"):
-            typed = {"text": text} if text and kind == "keyDown" else {}
-            self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **typed)
-
-    def focused(self):
-        return self.value("document.activeElement.id || document.activeElement.name || document.activeElement.tagName")
-
     def listed(self):
         return self.value("document.querySelectorAll('#list [role=option]').length")
 
