@@ -73,7 +73,7 @@ def small() -> dict[str, dict[str, str]]:
 def assistant_prompts(tables: dict[str, pd.DataFrame]) -> dict[str, str]:
     """Those of chains of thought, plans, and of the writer of data."""
     queries, gold = tables["queries"], tables["gold"].set_index("query")
-    desk = Desk.from_tables(tables["items"], tables["people"], tables["toolbox"])
+    desk = Desk(tables["items"], tables["people"], tables["toolbox"])
     tools = tables["toolbox"].iloc[:, 0].tolist()[:10]
     plans = []
     for row in queries.to_dict("records"):

@@ -1,11 +1,9 @@
 """A language model in the simulator's place: it writes personas, items, requests, calls and chains of thought.
 
-The steps are those of the assistant paper's appendix A.1, A.2 and A.4 to A.6, the prompts are our own. Numbers, traits
-to begin with, what a request is about, when and where it is voiced are drawn, so that a model need not be good at
-chance; every text is the model's. Nothing is put in the place of an answer that is wrong to the end.
-
-`write_world` lets a model write a whole world, in the form of one's own files. `trials` asks each step about what the
-simulator made, so that a step's n does not depend on what the steps before it lost.
+The steps are those of the assistant paper's appendix A.1, A.2 and A.4 to A.6, the prompts are our own. Numbers, what a
+request is about, when and where it is voiced are drawn, so that a model need not be good at chance; every text is the
+model's. `write_world` lets a model write a whole world, in the form of one's own files. `trials` asks each step about
+what the simulator made, so that a step's n does not depend on what the steps before it lost.
 """
 
 from __future__ import annotations
@@ -277,8 +275,8 @@ def write_world(
     """Let a language model write the folder that `lib.assistant.world.read_world` reads.
 
     Answers come from the model's cache where they are there, so a run that was stopped goes on where it was. What the
-    model does not get right after being told what is wrong is left out and counted, so that a world may have fewer
-    personas and queries than asked for. Files are written last and together: an error leaves the folder as it was.
+    model does not get right after being told what is wrong is left out and counted. Files are written last and
+    together: an error leaves the folder as it was.
 
     Args:
         model: has the `generate` of `lib.generation.local.LocalModel`.
@@ -405,15 +403,9 @@ def write_labels(step: Step, drafts: Sequence[Draft], toolbox: Toolbox) -> list[
 def trials(
     world: World, n_personas: int, n_items: int, n_queries: int, seed: int
 ) -> tuple[dict[str, list[Question[Any]]], list[Gold]]:
-    """What to ask in each step about a simulated world, and the labels of the queries that it is about.
-
-    Args:
-        n_personas: personas whose apps are to be filled, one question an app.
-        n_items: items of an app asked for at most; never more than the persona has there.
-        n_queries: questions of each other step. Queries are those that one call of one tool serves; fewer where the
-            world has no more.
-        seed: of what is drawn.
-    """
+    """What to ask in each step about a simulated world, and the labels of the queries that it is about: at most
+    `n_queries` of those that one call of one tool serves. Of `n_personas` each app is to be filled, with at most
+    `n_items` and never more than it has."""
     rng = np.random.default_rng([seed, 14])
     personas = {world.personas[i].id: world.personas[i] for i in rng.permutation(len(world.personas))}
     place = {name: number for number, name in enumerate(personas)}
@@ -478,11 +470,7 @@ def kept_trials(root: Path, seed: int) -> pd.DataFrame:
 
 
 def rehearse(model: Any, world: World, seed: int) -> None:
-    """Count what `write_world` would ask at most, by what it would ask about a simulated world of the same size.
-
-    Args:
-        model: a `lib.generation.remote.DryRun`.
-    """
+    """Let a `lib.generation.remote.DryRun` count what `write_world` would ask, by a simulated world of its size."""
     filled = [n for persona in world.personas for n in Counter(app for app, _ in persona.items).values()]
     asked, _ = trials(world, n_personas=12, n_items=max(filled), n_queries=24, seed=seed)
     n = {"personas": len(world.personas), "items": len(filled)}

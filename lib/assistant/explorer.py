@@ -6,18 +6,18 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.one_query import PersonaIndex
 from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_other_plans
+from lib.assistant.planners import PLAN_TOKENS
+from lib.assistant.signals import signals
 from lib.assistant.tool_ranker import tool_pairs
 from lib.assistant.tools import context_words, tool_texts, with_words
 from lib.generation.models import load_or_say_how
 from lib.retrieval.lambdamart import LambdaMART
-from lib.retrieval.stores import best_first, cosine_of_pairs, rank_pairs
+from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import Workbook
 from lib.workbook.inputs import InputError, did_you_mean
 from lib.workbook.machine import cores
@@ -59,37 +59,31 @@ class Assistant:
     bm25_b: float
 
     def question(self, seed: int, persona: str = "") -> pd.Series:
-        """An evaluation query with its labels, drawn with the seed.
-
-        Args:
-            persona: whose; empty: anyone's.
+        """An evaluation query with its labels, drawn with the seed; of `persona`, or of anyone where it is empty.
 
         Raises:
             InputError: nobody of this id has an evaluation query.
         """
         queries = self.tables["queries"]
-        known = queries["persona"].unique().tolist()
-        if persona and persona not in known:
-            raise InputError(f"persona: nobody who asks is called {persona!r}{did_you_mean(persona, known)}")
         some = queries[queries["persona"] == persona] if persona else queries
+        if some.empty:
+            close = did_you_mean(persona, queries["persona"].unique().tolist())
+            raise InputError(f"persona: nobody who asks is called {persona!r}{close}")
         query = some.iloc[np.random.default_rng(seed).integers(len(some))]
         gold = self.tables["gold"].set_index("query").loc[query["query"]]
         return pd.concat([query, gold.drop(["split", "kind"], errors="ignore")])
 
-    def context(self, persona: str, request: pd.DataFrame) -> list[str]:
-        """The persona's items by id, the likeliest first.
+    def context(self, request: pd.DataFrame) -> pd.DataFrame:
+        """The items of the persona that asks, the likeliest first: columns query, item, rank.
 
         Args:
-            request: one row: text, time, weekday, place.
+            request: one row: query, persona, text, time, place.
         """
-        items, opens = self.tables["items"], self.tables["opens"]
-        own = items[items["persona"] == persona]
-        index = PersonaIndex(
-            own, opens[opens["item"].isin(own["item"])], self.encode(own["text"].tolist()), self.bm25_b
-        )
-        text = request["text"].iloc[0]
-        scores = {"bm25t": index.bm25t(text), "semantic": index.semantic(self.encode([text])[0])}
-        return best_first(index.names, self.ranker.predict(index.signals(request, scores)))
+        own = self.tables["items"].merge(request[["persona"]], on="persona")
+        pairs = candidate_pairs(request, own, on="persona")
+        cosine = cosine_of_pairs(pairs, self.encode(request["text"].tolist()), self.encode(own["text"].tolist()))
+        scores = {"bm25t": bm25t_scores(pairs, request, own, ["persona"], self.bm25_b), "semantic": cosine}
+        return rank_pairs(pairs, self.ranker.predict(signals(pairs, request, own, self.tables["opens"], scores)))
 
     def answer(
         self, persona: str, text: str, time: datetime, place: str, labels: pd.Series | None = None
@@ -104,10 +98,9 @@ class Assistant:
             one row a setting: columns setting, items (ids), context (lines), tools (names), plan; with labels also
             failure (the category of `lib.assistant.plans.ast_match`, empty where the plan is right) and why.
         """
-        row: dict[str, Any] = {"query": TYPED, "persona": persona, "text": text, "time": time, "place": place}
-        request = pd.DataFrame([row | {"weekday": time.weekday()}])
-        order = self.context(persona, request)
-        retrieved = pd.DataFrame({"query": TYPED, "item": order, "rank": np.arange(1, len(order) + 1)})
+        asked = {"query": TYPED, "persona": persona, "text": text, "time": time, "place": place}
+        request = pd.DataFrame([asked])
+        retrieved = self.context(request)
         words = context_words(retrieved.merge(self.tables["items"], on="item"), self.wording, self.n_worded)
         texts = {"query_only": [text], "query_plus_context": with_words(request, words)}
         tools = self.tables["toolbox"].rename(columns={"api": "item"})
@@ -119,7 +112,7 @@ class Assistant:
         nothing = pd.Series({"apis": [], "relevant": []})
         gold = pd.DataFrame([nothing if labels is None else labels]).assign(query=TYPED)
         settings = [name for name, sources in SETTINGS.items() if labels is not None or "gold" not in sources]
-        desk = Desk.from_tables(self.tables["items"], self.tables["people"], self.tables["toolbox"])
+        desk = Desk(self.tables["items"], self.tables["people"], self.tables["toolbox"])
         material = Material(desk, request, gold, pd.concat(runs), retrieved, self.n_tools, self.n_items)
         plans = material.prompted(request, settings)
         plans["text"] = self.generate(plans["prompt"].tolist())
@@ -148,8 +141,7 @@ def open_assistant(book: Workbook) -> Assistant:
     tables["queries"] = tables["queries"][tables["queries"]["split"] == "evaluation"]
     tables["gold"] = with_other_plans(book.read("gold"), book.read("other_plans"))
     worded, ranked = book.read("tool_wording").iloc[0], book.parameters_of("context_rankings.parquet")
-    by = book.parameters_of("tool_wording.parquet").tool_wording
-    tables["toolbox"]["text"] = tool_texts(tables["toolbox"], by)
+    tables["toolbox"]["text"] = tool_texts(tables["toolbox"])
     tuned, adapter = book.parameters_of("plans.parquet"), book.data / "adapters" / "planner"
 
     def load(path: str) -> LocalModel:
@@ -157,12 +149,11 @@ def open_assistant(book: Workbook) -> Assistant:
 
     encoder = book.parameters_of("baseline_rankings.parquet").encoder
     search, planner = load_or_say_how(encoder, load_encoder), load_or_say_how(tuned.planner, load)
-    ranker = LambdaMART.from_text(json.loads(book.read_lines("lambdamart")[0]))
     return Assistant(
         tables,
         lambda texts: encode(search, texts),
-        ranker,
-        lambda prompts: planner.generate(prompts, max_new_tokens=tuned.planner_max_tokens),
+        LambdaMART.from_text(json.loads(book.read_lines("lambdamart")[0])),
+        lambda prompts: planner.generate(prompts, max_new_tokens=PLAN_TOKENS),
         worded["wording"],
         int(worded["items"]),
         tuned.shown_tools,

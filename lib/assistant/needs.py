@@ -47,6 +47,7 @@ Group = Literal["kept", "said", "placed", "unfilled", "unserved"]
 GROUPS: tuple[Group, ...] = ("kept", "said", "placed", "unfilled", "unserved")
 Call = tuple[str, dict[str, object]]
 Wording = dict[str, str | list[str]]
+When = dict[Literal["days", "hours"], tuple[int, int]]
 Texts = Annotated[list[Text], Field(min_length=1)]
 
 NUMBERS = "twelve one two three four five six seven eight nine ten eleven".split()
@@ -80,12 +81,8 @@ def slots_of(value: str | list[str]) -> list[str]:
 
 
 def fill_template(value: Any, namespace: dict) -> Any:
-    """A template, or each of a list of them, with its slots filled; `{role.name}` is the full name, as `{role}` is.
-    What is no text stays as it is.
-
-    Raises:
-        InputError: there is nothing of a slot's name.
-    """
+    """A template, or each of a list of them, with its slots filled; what is no text stays as it is. Raises InputError
+    where there is nothing of a slot's name."""
     if isinstance(value, list):
         return [fill_template(part, namespace) for part in value]
     if not isinstance(value, str):
@@ -97,10 +94,8 @@ def fill_template(value: Any, namespace: dict) -> Any:
 
 
 def parse_call(text: str) -> Call:
-    """`api(name="value")` as (api, {name: value}); ValueError for anything but a call with literal keywords.
-
-    Values are texts, numbers, booleans or lists of them.
-    """
+    """`api(name="value")` as (api, {name: value}); ValueError for all but a call whose keywords are texts, numbers,
+    booleans or lists of them."""
     try:
         [(api, arguments)] = parse_plan(text)
         parts = [part for value in arguments.values() for part in (value if isinstance(value, list) else [value])]
@@ -172,26 +167,14 @@ class Keep(Strict):
         return "complex" if len(self.plan) == 2 else "simple"
 
 
-class Cot(Strict):
-    """How an expert reasons about where to look: `informed` where the words name the matter, `blind` where not."""
-
-    informed: list[Text] = Field(min_length=2)
-    blind: list[Text] = Field(min_length=2)
-
-
-class When(Strict):
-    """What `{when}` may mean: how many days from now, 0 (today) to 6, and between which hours of the day."""
-
-    days: tuple[int, int]
-    hours: tuple[int, int]
-
-
 class Need(Strict):
     """A need. One whose phrasings are a list is explicit: they say all that its call takes, or the call takes nothing
     but the day it is asked on.
 
     Attributes:
+        when: what `{when}` may mean: days from now, 0 (today) to 6, and hours of the day, from and to.
         same_day: its events take place on the day that its queries are about; all of them are voiced on one day.
+        cot: how an expert reasons about where to look: `informed` where the words name the matter, `blind` where not.
     """
 
     need: Text = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -202,11 +185,11 @@ class Need(Strict):
     habit: Habit
     vars: dict[str, Texts] = {}
     said: dict[str, Texts] = {}
-    when: When | None = None
+    when: When = {}
     same_day: bool = False
     phrasings: dict[Kind, Texts] | Texts
     keeps: dict[str, Keep] = Field(min_length=1)
-    cot: Cot | Texts
+    cot: dict[Literal["informed", "blind"], Texts] | Texts
     decoys: list[Wording] = Field(min_length=2)
 
     @property
@@ -236,13 +219,10 @@ class Need(Strict):
 
     def thoughts(self, kind: str) -> list[str]:
         """Ways of reasoning about where to look, for a query of this kind."""
-        if isinstance(self.cot, list):
-            return self.cot
-        return self.cot.blind if kind == "habit" else self.cot.informed
+        return self.cot if isinstance(self.cot, list) else self.cot["blind" if kind == "habit" else "informed"]
 
     def draw_said(self, now: datetime, rng: np.random.Generator, day: date | None = None) -> dict[str, object]:
-        """Slots that one query, voiced at `now`, fills on its own, apart from what the persona and its items give; a
-        moment that it names is on `day` where one is given."""
+        """Slots that one query, voiced at `now`, fills on its own; a moment that it names is on `day`, if given."""
         if self.group == "kept":
             return {}
         said: dict[str, object] = {name: values[rng.integers(len(values))] for name, values in self.said.items()}
@@ -253,7 +233,7 @@ class Need(Strict):
         """The day that a query voiced at `now` is about, where the need's events are to be on it."""
         if not self.same_day:
             return None
-        return now.date() + timedelta(days=int(rng.integers(*self.when.days, endpoint=True)) if self.when else 0)
+        return now.date() + timedelta(days=int(rng.integers(*self.when["days"], endpoint=True)) if self.when else 0)
 
 
 def read_needs(folder: str | Path) -> list[Need]:
@@ -298,13 +278,13 @@ def clock_words(moment: datetime) -> list[str]:
 def draw_moment(when: When, now: datetime, rng: np.random.Generator, day: date | None = None) -> SimpleNamespace:
     """A half-hour as `when` allows it, more than half an hour from now, on `day` where one is given, in one of the ways
     to say it: in words (`day`, `on_day`, `clock`) and as an argument (`moment`, `date`)."""
-    latest = datetime(now.year, now.month, now.day, when.hours[1])
-    first = when.days[0] if latest > now + HALF_HOUR or when.days[0] else 1
-    ahead = int(rng.integers(first, when.days[1] + 1))
+    midnight, (opens, closes), (first, last) = datetime(now.year, now.month, now.day), when["hours"], when["days"]
+    over = midnight + timedelta(hours=closes) <= now + HALF_HOUR
+    ahead = int(rng.integers(max(first, 1) if over else first, last + 1))
     if day:
         ahead = (day - now.date()).days
-    opening = datetime(now.year, now.month, now.day, when.hours[0]) + timedelta(days=ahead)
-    choices = [opening + HALF_HOUR * n for n in range(2 * (when.hours[1] - when.hours[0]) + 1)]
+    opening = midnight + timedelta(days=ahead, hours=opens)
+    choices = [opening + HALF_HOUR * n for n in range(2 * (closes - opens) + 1)]
     choices = [choice for choice in choices if choice > now + HALF_HOUR]
     moment = choices[rng.integers(len(choices))]
     [called] = day_words(moment.date(), now.date())

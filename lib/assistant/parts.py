@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from lib.assistant.chains import taught_and_asked
-from lib.assistant.planners import PLANNER, read_planner_lesson
+from lib.assistant.planners import PLANNER, SHIPPED_PAIRS, read_planner_lesson
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
 from lib.assistant.ranking import RankingTask
@@ -52,7 +52,7 @@ from lib.workbook.parts import (
 )
 
 WRITER = "cot_writer"
-SIZES = {WRITER: 2_000, PLANNER: 4_338}
+SIZES = {WRITER: 2_000, PLANNER: SHIPPED_PAIRS}
 WRITING = Training(learning_rate=3e-3, batch_size=4)  # small batches: more steps from few pairs
 PLANNING = Training(learning_rate=3e-3, epochs=2, batch_size=8)
 RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact

@@ -149,8 +149,7 @@ def next_occurrence(slot: Slot, after: datetime) -> datetime:
 
 @dataclass
 class LivedNeed:
-    """A need in one persona's life: how it is kept, when it comes up, the items it left, and the day that its queries
-    are about, where its events are on it."""
+    """A need in one persona's life: how it is kept, when it comes up, the items it left, the day it is asked about."""
 
     need: Need
     keep_name: str
@@ -177,8 +176,7 @@ class Provenance(NamedTuple):
 
 @dataclass
 class Life:
-    """A persona before it is written down: what it is drawn from, its profile, its capacity for items by app, and what
-    was drawn so far."""
+    """A persona before it is written down: what it is drawn from, and what was drawn so far."""
 
     needs: Sequence[Need]
     cast: Cast
@@ -202,10 +200,8 @@ class Life:
         self.provenance.append(Provenance(item.id, source, need, template))
 
     def log(self, slot: Slot, until: datetime) -> list[Moment]:
-        """The opens of one item, from eight weeks ago to `until`: one process for every item, whatever its role.
-
-        Their number is Poisson around a gamma-distributed rate, at least one.
-        """
+        """The opens of one item, from eight weeks ago to `until`: one process for every item, whatever its role. Their
+        number is Poisson around a gamma-distributed rate, at least one."""
         size = 1 + int(self.rng.poisson(self.rng.gamma(2.0, (OPENS_PER_ITEM - 1) / 2)))
         first = self.today - timedelta(days=LOG_DAYS)
         return draw_moments(slot, first, until, size, self.places, self.knobs.habit_strength, self.rng)

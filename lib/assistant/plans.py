@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -25,22 +25,7 @@ MAX_CHARACTERS = 20_000  # ast.parse takes at most 50 ms for a text of this leng
 MAX_DEPTH = 32  # of lists and dicts in a value
 MAX_INTEGER_BITS = 1024  # as far as floats reach
 MAY_BE_LEFT_OUT = ""
-KINDS_OF_VALUES: dict[str, type | tuple[type, ...]] = {
-    "number": (int, float),
-    "text": str,
-    "list": (list, tuple),
-    "dict": dict,
-}
-
-PlannedCall = tuple[str, dict[str, object]]
-GoldAnswers = list[dict[str, dict[str, list]]]
-_ANSWERS = TypeAdapter(GoldAnswers)
-Cause = Literal[
-    "unparsed", "wrong_number_of_calls", "wrong_api", "missing_argument", "extra_argument", "wrong_type", "wrong_value"
-]  # fmt: skip
-
-
-# The categories in a reader's words, in the order in which they are looked for.
+# Why a plan fails, in a reader's words, in the order in which causes are looked for.
 CAUSES: dict[str, str] = {
     "unparsed": "unparsed",
     "wrong_number_of_calls": "one call too many or too few",
@@ -51,6 +36,10 @@ CAUSES: dict[str, str] = {
     "wrong_value": "argument with wrong value",
 }
 
+PlannedCall = tuple[str, dict[str, object]]
+GoldAnswers = list[dict[str, dict[str, list]]]
+_ANSWERS = TypeAdapter(GoldAnswers)
+
 
 class PlanError(ValueError):
     """A text that is no plan."""
@@ -58,18 +47,14 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Match:
-    """Whether a plan is right: true in a condition if it is; otherwise `category` and `sentence` say why not."""
+    """Whether a plan is right: true in a condition if it is; otherwise `category` (of `CAUSES`) and `sentence` say why
+    not."""
 
-    category: Cause | None = None
+    category: str | None = None
     sentence: str = ""
 
     def __bool__(self) -> bool:
         return self.category is None
-
-    @property
-    def reason(self) -> str:
-        """`wrong_value: play_song(song) is …`, or an empty text where the plan is right."""
-        return f"{self.category}: {self.sentence}" if self.category else ""
 
 
 class RightPlan(NamedTuple):
@@ -100,77 +85,55 @@ def parse_plan(text: str) -> list[PlannedCall]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd escapes in a model's texts are no matter of ours
             statements = ast.parse("\n".join(line.strip() for line in text.split("\n"))).body
-        calls = [_call(node) for statement in statements for node in _nodes(statement)]
+        nodes = [statement.value if isinstance(statement, ast.Expr) else statement for statement in statements]
+        listed = [node.elts if isinstance(node, ast.List) else [node] for node in nodes]
+        calls = [_call(node) for part in listed for node in part]
     except PlanError:
         raise
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise PlanError(f"{_short(text)} does not parse") from error
     if not calls:
         raise PlanError("no call")
     return calls
 
 
-def _nodes(statement: ast.stmt) -> list[ast.expr]:
-    if not isinstance(statement, ast.Expr):
-        raise PlanError(f"{type(statement).__name__} is no call")
-    return statement.value.elts if isinstance(statement.value, ast.List) else [statement.value]
+_API = re.compile(r"[^\W\d]\w*(?:[.-][^\W\d]\w*)*")
 
 
-def _call(node: ast.expr) -> PlannedCall:
+def _call(node: ast.AST) -> PlannedCall:
     prefix = ""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):  # Python reads `get-time()` as a difference
-        prefix, node = f"{_name(node.left)}-", node.right
+        prefix, node = f"{ast.unparse(node.left)}-", node.right
     if not isinstance(node, ast.Call):
         raise PlanError(f"{type(node).__name__} is no call")
-    name = prefix + _name(node.func)
+    name = (prefix + ast.unparse(node.func)).replace(" - ", "-")
+    if not _API.fullmatch(name):
+        raise PlanError(f"{_short(name)} is no name of an API")
     if node.args:
         raise PlanError(f"{name}: arguments must be named")
     arguments: dict[str, object] = {}
     for keyword in node.keywords:
         if keyword.arg is None or keyword.arg in arguments:
             raise PlanError(f"{name}: {'star argument' if keyword.arg is None else f'{keyword.arg} is given twice'}")
-        arguments[keyword.arg] = _literal(keyword.value)
+        arguments[keyword.arg] = _value(ast.literal_eval(keyword.value))
     return name, arguments
 
 
-def _name(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return f"{_name(node.value)}.{node.attr}"
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-        return f"{_name(node.left)}-{_name(node.right)}"
-    raise PlanError(f"{type(node).__name__} is no name of an API")
-
-
-def _literal(node: ast.expr, depth: int = 0) -> object:
+def _value(literal: object, depth: int = 0) -> object:
+    """A literal as JSON could say it, lists for tuples."""
     if depth > MAX_DEPTH:
         raise PlanError(f"nested deeper than {MAX_DEPTH}")
-    if isinstance(node, ast.List | ast.Tuple):
-        return [_literal(part, depth + 1) for part in node.elts]
-    if isinstance(node, ast.Dict):
-        keys = [_constant(key) if isinstance(key, ast.Constant) else None for key in node.keys]
-        if not all(isinstance(key, str) for key in keys) or len(set(keys)) < len(keys):
-            raise PlanError("keys of a dict must be different texts")
-        return {key: _literal(value, depth + 1) for key, value in zip(keys, node.values, strict=True)}
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = _constant(node.operand)
-        if isinstance(value, bool | str | None):
-            raise PlanError("only numbers have a sign")
-        return -value if isinstance(node.op, ast.USub) else value
-    return _constant(node)
-
-
-def _constant(node: ast.expr) -> str | bool | int | float | None:
-    if not isinstance(node, ast.Constant) or not isinstance(node.value, str | bool | int | float | None):
-        raise PlanError(f"{type(node).__name__} is no literal")
-    if isinstance(node.value, str) and SURROGATE.search(node.value):
+    if isinstance(literal, list | tuple):
+        return [_value(part, depth + 1) for part in literal]
+    if isinstance(literal, dict) and all(isinstance(key, str) for key in literal):
+        return {_value(key): _value(part, depth + 1) for key, part in literal.items()}
+    if not isinstance(literal, str | bool | int | float | None):
+        raise PlanError(f"a {type(literal).__name__} is no value of an argument")
+    if isinstance(literal, str) and SURROGATE.search(literal):
         raise PlanError("half a surrogate pair is no character")
-    if isinstance(node.value, float) and not math.isfinite(node.value):
+    if literal in (math.inf, -math.inf) or (isinstance(literal, int) and literal.bit_length() > MAX_INTEGER_BITS):
         raise PlanError("number out of range")
-    if isinstance(node.value, int) and node.value.bit_length() > MAX_INTEGER_BITS:
-        raise PlanError("number out of range")
-    return node.value
+    return literal
 
 
 _STRING = r'"(?:\\.|[^"\\\n])*(?:"|\\?$)|\'(?:\\.|[^\'\\\n])*(?:\'|\\?$)'
@@ -195,11 +158,8 @@ def api_names(text: str) -> list[str]:
 
 def exact_match(predicted: str, gold: str) -> bool:
     """Whether the two are the same text, whatever the spaces, tabs and blank lines."""
-
-    def normal(text: str) -> list[str]:
-        return [" ".join(line.split()) for line in text.split("\n") if line.strip()]
-
-    return normal(predicted) == normal(gold)
+    one, other = ([line.split() for line in text.split("\n") if line.strip()] for text in (predicted, gold))
+    return one == other
 
 
 def hallucinated(predicted: str, names: Collection[str]) -> bool:
@@ -298,41 +258,36 @@ def _match_call(call: PlannedCall, answer: tuple[str, dict[str, list]], paramete
     return Match()
 
 
-def _compare_any(value: Any, acceptable: Sequence, schema: object) -> Cause | None:
-    problems = [_compare(value, answer, schema) for answer in acceptable]
+def _compare_any(value: Any, acceptable: Sequence, schema: object) -> str | None:
+    """What is wrong with a value, compared to those that are acceptable; None where it is one of them."""
+    problems = [_compare(value, answer, schema if isinstance(schema, dict) else {}) for answer in acceptable]
     if None in problems:
         return None
     return "wrong_type" if problems and set(problems) == {"wrong_type"} else "wrong_value"
 
 
-def _compare(value: Any, answer: Any, schema: object) -> Cause | None:
-    """What is wrong with a value, compared to one acceptable value; None if nothing is."""
-    schema = schema if isinstance(schema, dict) else {}
-    kind = _kind(answer)
-    if not _is_of_type(value, schema) and (answer == MAY_BE_LEFT_OUT or not _has_type_of(value, answer)):
+def _compare(value: Any, answer: Any, schema: dict) -> str | None:
+    kind = _kind(value)
+    # An answer's type will do, strictly, except that an integer does for a float.
+    alike = kind == _kind(answer) and (kind != "number" or type(value) is type(answer) or type(value) is int)
+    named = any(_TYPE_CHECKS[name](value) for name in json_types(schema.get("type")) if name in _TYPE_CHECKS)
+    if not named and (answer == MAY_BE_LEFT_OUT or not alike):
         return "wrong_type"
-    if _kind(value) != kind:
+    if kind != _kind(answer):
         return "wrong_value"
     if kind == "list":
-        if len(value) != len(answer):
-            return "wrong_value"
-        items = schema.get("items")
-        return next(filter(None, (_compare(v, a, items) for v, a in zip(value, answer, strict=True))), None)
+        problems = [_compare_any(one, [other], schema.get("items")) for one, other in zip(value, answer, strict=False)]
+        return "wrong_value" if len(value) != len(answer) else next(filter(None, problems), None)
     if kind == "dict":
-        return _compare_dicts(value, answer, schema.get("properties"))
+        acceptable = {key: given if isinstance(given, list | tuple) else [given] for key, given in answer.items()}
+        needed = {key for key, options in acceptable.items() if MAY_BE_LEFT_OUT not in options}
+        if not needed <= set(value) <= set(acceptable):
+            return "wrong_value"
+        properties = schema.get("properties") if isinstance(schema.get("properties"), dict) else {}
+        problems = [_compare_any(part, acceptable[key], properties.get(key)) for key, part in value.items()]
+        return next(filter(None, problems), None)
     same = standard_text(value) == standard_text(answer) if kind == "text" else value == answer
     return None if same else "wrong_value"
-
-
-def _compare_dicts(value: dict, answer: dict, properties: object) -> Cause | None:
-    properties = properties if isinstance(properties, dict) else {}
-    acceptable = {key: given if isinstance(given, list | tuple) else [given] for key, given in answer.items()}
-    if set(value) - set(answer) or any(
-        key not in value and MAY_BE_LEFT_OUT not in options for key, options in acceptable.items()
-    ):
-        return "wrong_value"
-    problems = (_compare_any(part, acceptable[key], properties.get(key)) for key, part in value.items())
-    return next(filter(None, problems), None)
 
 
 def standard_text(text: str) -> str:
@@ -340,22 +295,7 @@ def standard_text(text: str) -> str:
     return re.sub(r"[ ,./\-_*^]", "", text).lower().replace("'", '"')
 
 
-def _kind(value: object) -> str:
-    if isinstance(value, bool | None):
-        return str(type(value))
-    for kind, types in KINDS_OF_VALUES.items():
-        if isinstance(value, types):
-            return kind
-    return str(type(value))
-
-
-def _has_type_of(value: object, answer: object) -> bool:
-    """Strictly the same type, except that an integer will do for a float."""
-    if _kind(value) == "number":
-        return type(value) is type(answer) or (type(value) is int and type(answer) is float)
-    return _kind(value) == _kind(answer)
-
-
+_KINDS = {"number": int | float, "text": str, "list": list | tuple, "dict": dict}
 _TYPE_CHECKS = {
     "string": lambda value: isinstance(value, str),
     "integer": lambda value: type(value) is int,
@@ -367,10 +307,9 @@ _TYPE_CHECKS = {
 }
 
 
-def _is_of_type(value: object, schema: object) -> bool:
-    """Whether the schema names a type and the value is of it; where it names none, the answers' types are due."""
-    types = json_types(schema.get("type")) if isinstance(schema, dict) else ()
-    return any(_TYPE_CHECKS[name](value) for name in types if name in _TYPE_CHECKS)
+def _kind(value: object) -> str:
+    found = (kind for kind, types in _KINDS.items() if isinstance(value, types) and not isinstance(value, bool))
+    return next(found, type(value).__name__)
 
 
 def _short(value: object) -> str:

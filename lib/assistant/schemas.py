@@ -206,12 +206,8 @@ class Persona(Strict):
 
 
 def read_personas(path: str | Path) -> list[Persona]:
-    """Personas from a JSON-lines file, one persona a line.
-
-    Raises:
-        InputError: a line that is no JSON object or no valid persona, or a persona or item id used twice;
-            names the file, the line, the persona and the field.
-    """
+    """Personas from a JSON-lines file, one persona a line. Raises InputError where a line is no valid persona, or an id
+    is used twice; names the file, the line, the persona and the field."""
     personas: list[Persona] = []
     used: set[str] = set()
     for number, record in read_records(path):

@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.assistant.needs import read_needs
-from lib.assistant.personas import read_cast
 from lib.assistant.schemas import WorldKnobs
-from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import frames, simulate_from
+from lib.assistant.world import frames, simulate
 
 # The levels of each knob that is turned, one at a time.
 SWEEPS = {"meaning_share": (0.0, 1 / 3, 2 / 3, 1.0), "habit_strength": (0.0, 0.4, 0.8, 1.0)}
@@ -40,12 +37,8 @@ def swept_knobs(base: WorldKnobs, n_personas: int) -> dict[tuple[str, float], Wo
 
 
 def simulate_worlds(data: str | Path, worlds: Mapping[Any, WorldKnobs]) -> dict[Any, dict[str, pd.DataFrame]]:
-    """The frames of each world by its name (see `lib.assistant.world.frames`); files in the folder `data` are read
-    once."""
-    data = Path(data)
-    toolbox = Toolbox.from_yaml(data / "toolbox.yaml")
-    needs, cast = read_needs(data / "needs"), read_cast(data)
-    return {name: frames(simulate_from(needs, cast, toolbox, knobs)) for name, knobs in worlds.items()}
+    """The frames of each world by its name (see `lib.assistant.world.frames`), from files in the folder `data`."""
+    return {name: frames(simulate(data, knobs)) for name, knobs in worlds.items()}
 
 
 def embed_worlds(

@@ -43,13 +43,8 @@ HABITUAL = tuple(f"{name}_{kind}" for kind in ("count", "share") for name in AGR
 
 
 class Log(NamedTuple):
-    """Opens as numbers, which do not change with a query.
-
-    Attributes:
-        item: row of its item, of each open; −1 for an item that is not there.
-        place: position in `PLACES`, of each open.
-        used: when, of each open (see `_clock`).
-    """
+    """Opens as numbers, which do not change with a query: of each the row of its item (−1: not there), the position of
+    its place in `PLACES`, and when it was (see `_clock`)."""
 
     item: np.ndarray
     place: np.ndarray
@@ -93,8 +88,7 @@ def signals(
         log: of items and opens, where it is kept from query to query.
 
     Returns:
-        columns `NUMERICAL`, `CATEGORICAL` (codes: positions in `APPS`, day parts from night, weekend 0 or 1, positions
-        in `PLACES`), `HABITUAL`, and the text scores; all floats.
+        columns `NUMERICAL`, `CATEGORICAL` (codes), `HABITUAL`, and the text scores; all floats.
 
     Raises:
         ValueError: a place of a query or an open is not one of `PLACES`.
@@ -203,19 +197,11 @@ def _usage(
 
 
 def log_similarities(items: pd.DataFrame, opens: pd.DataFrame, times: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """How alike the logs of one persona's items are at the moment of each query.
+    """How alike the logs of one persona's items are at each query's time: (states, items, items), one for each state of
+    the log that a query finds, and each query's state.
 
     A log is a histogram over the hour of the day (blurred by `hour_kernel`), the kind of day and the place, of the
-    opens before the query; the similarity of two is their cosine, 0 where an item was never opened. Nothing of the
-    query but its time is used, and that only to leave out what came later.
-
-    Args:
-        items: column item.
-        opens: columns item, time, place; opens of other items are ignored.
-        times: of the queries.
-
-    Returns:
-        (states, items, items), one for each state of the log that a query finds, and each query's state.
+    opens before the query; the similarity of two is their cosine, 0 where an item was never opened.
     """
     asked = _clock(times)
     item, place, used = Log.of(items, opens)

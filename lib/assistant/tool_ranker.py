@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.lambdamart import LambdaMART, Taken, hash_of, how_trained, train
+from lib.retrieval.lambdamart import LambdaMART, hash_of, how_trained, train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
 ITEM_NUMBERS = (1, 3, 5)  # how many of the first context items are compared with a tool's text
@@ -29,63 +28,9 @@ NO_FOLD = -1  # of queries that are never learned from
 UNITS = ("need", "phrasing", "persona")
 
 
-# ---------------------------------------------------------------- what training plans teach
-
-
 def tool_pairs(queries: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
     """Every query with every tool (see `lib.retrieval.stores.candidate_pairs`)."""
     return candidate_pairs(queries[["query"]].assign(toolbox=0), tools[["item"]].assign(toolbox=0), on="toolbox")
-
-
-def taught_scores(
-    pairs: pd.DataFrame, vectors: np.ndarray, gold: pd.DataFrame, known: pd.Index, known_vectors: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Scores of `pairs` by what knows training plans instead of the tools' texts.
-
-    Args:
-        vectors: embeddings of the queries that `pairs` was made from.
-        gold: columns query, item; plans of queries that are not `known` are ignored.
-        known: ids of the training queries, in the order of `known_vectors`.
-
-    Returns:
-        `frequency`, how many plans call each pair's tool, whatever the query; and `classifier`, the probability that a
-        classifier of queries gives it, 0 for a tool it has not learned. With fewer than two APIs to learn there is
-        nothing to tell apart, and the classifier's are the frequencies.
-    """
-    gold = gold[gold["query"].isin(known)]
-    frequency = pairs["item"].map(gold["item"].value_counts()).fillna(0).to_numpy(dtype=float)
-    answers = pd.Series(known).map(gold.drop_duplicates("query").set_index("query")["item"])
-    if answers.nunique() < 2:
-        return {"frequency": frequency, "classifier": frequency}
-    model = api_classifier(known_vectors[answers.notna().to_numpy()], answers.dropna())
-    column = pairs["item"].map({name: place for place, name in enumerate(model.classes_)})
-    chances = model.predict_proba(vectors)[pairs["query_row"], column.fillna(0).astype(int)]
-    return {"frequency": frequency, "classifier": np.where(column.isna(), 0.0, chances)}
-
-
-def api_classifier(vectors: np.ndarray, apis: pd.Series):
-    """A logistic regression from a query's embedding to the first API of its plan, fitted.
-
-    Newton's method, in float64 and until it has converged: L-BFGS stops where rounding has it, while the probabilities
-    are off by up to 0.03, and takes far longer where labels were dealt anew.
-
-    Args:
-        vectors: embeddings of the queries to learn from, (queries, dimensions).
-        apis: the first API of each query's gold plan, in the same order.
-    """
-    from sklearn.dummy import DummyClassifier
-    from sklearn.linear_model import LogisticRegression
-
-    if len(set(apis)) == 1:  # there is nothing to tell apart
-        return DummyClassifier().fit(vectors, np.asarray(apis))
-    model = LogisticRegression(C=10.0, solver="newton-cg", tol=1e-6, max_iter=1000)
-    return model.fit(np.asarray(vectors, dtype=float), np.asarray(apis))
-
-
-def fold_of_units(units: pd.Series, seed: int) -> dict[str, int]:
-    """A fold, from 0, of each distinct unit (a need, say), drawn with the seed."""
-    names = np.random.default_rng(seed).permutation(sorted(set(units)))
-    return {unit: place % FOLDS for place, unit in enumerate(names)}
 
 
 # ---------------------------------------------------------------- what a ranker sees
@@ -97,10 +42,10 @@ class RankerTask:
 
     Attributes:
         queries: columns query, text, split, persona, need, phrasing; of both sides.
-        tools: columns item, app, text.
-        gold: columns query, item, one row for each API of a plan.
+        tools: columns item (name of the API), app, text.
+        gold: columns query, item, one row for each API of a plan. A query that no tool fits has none.
         vectors, tool_vectors: unit-length embeddings of queries and tools.
-        cutoff: the largest K of interest.
+        encoder: its name.
         seed: of folds and rankers.
         threads: of the training.
     """
@@ -110,8 +55,8 @@ class RankerTask:
     gold: pd.DataFrame
     vectors: np.ndarray
     tool_vectors: np.ndarray
-    cutoff: int
-    seed: int
+    encoder: str = ""
+    seed: int = 0
     threads: int = 1
 
     @cached_property
@@ -127,12 +72,11 @@ class RankerTask:
     @cached_property
     def fixed(self) -> pd.DataFrame:
         """Features that no plan has taught: cosine, bm25t and app."""
-        app = self.tools["app"].map({name: code for code, name in enumerate(self.apps)})
         return pd.DataFrame(
             {
                 "cosine": cosine_of_pairs(self.pairs, self.vectors, self.tool_vectors),
                 "bm25t": bm25t_scores(self.pairs, self.queries, self.tools.assign(toolbox=0), within=["toolbox"]),
-                "app": app.to_numpy()[self.pairs["item_row"]],
+                "app": pd.Index(self.apps).get_indexer(self.tools["app"])[self.pairs["item_row"]],
             }
         )
 
@@ -140,6 +84,11 @@ class RankerTask:
     def apps(self) -> list[str]:
         """The apps that have tools, in alphabetical order."""
         return sorted(self.tools["app"].unique())
+
+    @property
+    def cutoffs(self) -> list[int]:
+        """Values of K of interest: 1 to 10, or to the number of tools where there are fewer."""
+        return list(range(1, min(10, len(self.tools)) + 1))
 
     @cached_property
     def training(self) -> np.ndarray:
@@ -171,7 +120,10 @@ class RankerTask:
             one row a pair: the highest and the mean cosine of the first items and the tool (`item_cosine_max_3`, …),
             and the share of the first items, discounted by log2(rank + 1), that lie in its app (`app_mass_5`, …).
         """
-        rows = ranked_rows(context, self.queries["query"], items["item"], max(APP_DEPTHS))
+        rows = np.full((len(self.queries), max(APP_DEPTHS)), -1)  # which item stands at each rank
+        first = context[(context["rank"] <= rows.shape[1]) & context["query"].isin(self.queries["query"])]
+        place = pd.Index(self.queries["query"]).get_indexer(first["query"]), first["rank"] - 1
+        rows[place] = pd.Index(items["item"]).get_indexer(first["item"])
         there, features = rows >= 0, {}
         cosines = item_vectors[rows[:, : max(ITEM_NUMBERS)]] @ self.tool_vectors.T
         for n in ITEM_NUMBERS:
@@ -189,46 +141,40 @@ class RankerTask:
         query, tool = self.pairs["query_row"].to_numpy(), self.pairs["item_row"].to_numpy()
         return pd.DataFrame({name: values[query, tool] for name, values in features.items()})
 
-    def others_features(self, context: pd.DataFrame) -> pd.DataFrame:
-        """`context_features` in which each query has another's of its own side: a control."""
-        rng, owner = np.random.default_rng(self.seed), np.arange(len(self.queries))
-        for side in (self.training, ~self.training):
-            order = rng.permutation(np.flatnonzero(side))
-            owner[order] = np.roll(order, 1)
-        rows = self.of_pairs(owner) * len(self.tools) + np.arange(len(context)) % len(self.tools)
-        return context.iloc[rows].reset_index(drop=True)
+
+# ---------------------------------------------------------------- what plans teach, cross-fitted
 
 
-def ranked_rows(context: pd.DataFrame, queries: pd.Series, items: pd.Series, depth: int) -> np.ndarray:
-    """Which item stands at each rank of each query's context.
+def api_classifier(vectors: np.ndarray, apis: pd.Series):
+    """A logistic regression from a query's embedding to the first API of its plan, fitted.
+
+    Newton's method, in float64 and until it has converged: L-BFGS stops where rounding has it, while the probabilities
+    are off by up to 0.03, and takes far longer where labels were dealt anew.
 
     Args:
-        context: columns query, item, rank (from 1).
-        queries, items: ids.
-
-    Returns:
-        positions in `items`, (queries, depth); −1 where the context is shorter.
+        vectors: embeddings of the queries to learn from, (queries, dimensions).
+        apis: the first API of each query's gold plan, in the same order; two at least.
     """
-    rows = np.full((len(queries), depth), -1)
-    first = context[(context["rank"] <= depth) & context["query"].isin(queries)]
-    rows[pd.Index(queries).get_indexer(first["query"]), first["rank"] - 1] = pd.Index(items).get_indexer(first["item"])
-    return rows
+    from sklearn.linear_model import LogisticRegression
 
-
-# ---------------------------------------------------------------- learning, cross-fitted
+    model = LogisticRegression(C=10.0, solver="newton-cg", tol=1e-6, max_iter=1000)
+    return model.fit(np.asarray(vectors, dtype=float), np.asarray(apis))
 
 
 @dataclass(frozen=True)
 class PlanLessons:
-    """What a classifier of queries and the frequencies of plans say of each pair, learned without some folds.
+    """What a classifier of queries and the frequencies of plans say of each pair, learned without some folds, and the
+    rankers that see it.
 
     Attributes:
         task: the queries and tools.
         fold: of each query; `NO_FOLD` for one that belongs to none.
+        unit: of `UNITS`, of which a ranker's early stopping holds some out.
     """
 
     task: RankerTask
     fold: np.ndarray
+    unit: str
     _kept: dict[frozenset[int], np.ndarray] = field(default_factory=dict)
 
     @classmethod
@@ -236,22 +182,31 @@ class PlanLessons:
         """For `known` topics evaluation queries are asked of what learned from all training queries, and each of these
         of other folds of what evaluation does not share with training (`RankerTask.kept_apart`). For `new` ones every
         query is asked of what learned from other topics, by five folds."""
+        units = task.queries["need" if topics == "new" else task.kept_apart]
+        dealt = units if topics == "new" else units[task.training]
+        names = np.random.default_rng(task.seed).permutation(sorted(set(dealt)))
+        fold = units.map({unit: place % FOLDS for place, unit in enumerate(names)})
         if topics == "new":
-            needs = task.queries["need"]
-            return cls(task, needs.map(fold_of_units(needs, task.seed)).to_numpy(dtype=int))
-        units = task.queries[task.kept_apart]
-        fold = units.map(fold_of_units(units[task.training], task.seed))
-        return cls(task, fold.where(task.training, NO_FOLD).to_numpy(dtype=int))
+            return cls(task, fold.to_numpy(dtype=int), "need")
+        return cls(task, fold.where(task.training, NO_FOLD).to_numpy(dtype=int), "persona")
 
     def without(self, folds: frozenset[int]) -> np.ndarray:
-        """The classifier's probability and the share of plans for each pair, (pairs, 2), learned from the training
-        queries of other folds."""
+        """Of each pair, learned from the training queries of other folds, (pairs, 2): the probability that a classifier
+        of queries gives the tool, 0 for one it has not learned; and the share of plans that call it, whatever the
+        query, which is the first, too, where there are fewer than two APIs to tell apart."""
         if folds not in self._kept:
             task = self.task
             learned = task.training & ~np.isin(self.fold, list(folds))
-            known = pd.Index(task.queries["query"][learned])
-            scores = taught_scores(task.pairs, task.vectors, task.gold, known, task.vectors[learned])
-            self._kept[folds] = np.column_stack([scores["classifier"], scores["frequency"] / max(1, len(known))])
+            queries = task.queries["query"][learned]
+            gold, called = task.gold[task.gold["query"].isin(queries)], task.pairs["item"]
+            share = called.map(gold["item"].value_counts()).fillna(0).to_numpy(dtype=float) / max(1, len(queries))
+            chance, apis = share, queries.map(gold.drop_duplicates("query").set_index("query")["item"])
+            if len(set(apis.dropna())) > 1:
+                model = api_classifier(task.vectors[learned][apis.notna().to_numpy()], apis.dropna())
+                column = called.map({name: place for place, name in enumerate(model.classes_)})
+                given = model.predict_proba(task.vectors)[task.pairs["query_row"], column.fillna(0).astype(int)]
+                chance = np.where(column.isna(), 0.0, given)
+            self._kept[folds] = np.column_stack([chance, share])
         return self._kept[folds]
 
     def features(self, outer: int, context: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -269,100 +224,66 @@ class PlanLessons:
         taught = pd.DataFrame(values, columns=RISING)
         return pd.concat([self.task.fixed, taught, *([] if context is None else [context])], axis=1)
 
-    def learn(self, outer: int, features: pd.DataFrame, unit: str) -> LambdaMART | None:
-        """A ranker that has learned from the training queries of other folds than `outer`; None where there are none.
-
-        Args:
-            features: of all pairs.
-            unit: of `UNITS`, of which early stopping holds some out (personas where all learned from are of one).
-        """
+    def ranker(self, context: pd.DataFrame | None, outer: int = NO_FOLD) -> LambdaMART | None:
+        """One that has learned from the training queries of other folds than `outer`; None where there are none. Where
+        all that it learns from are of one `unit`, personas are held out for early stopping."""
         task = self.task
         learned = task.of_pairs(task.training & (self.fold != outer))
         if not learned.any():
             return None
-        held_together = task.of_pairs(task.queries[unit])[learned]
-        if len(set(held_together)) < 2:
-            held_together = task.of_pairs(task.queries["persona"])[learned]
-        how = CODES, task.cutoff, task.seed, task.threads, RISING
-        return train(task.pairs[learned], features[learned], task.relevant[learned], held_together, *how)
+        units = task.of_pairs(task.queries[self.unit])[learned]
+        if len(set(units)) < 2:
+            units = task.of_pairs(task.queries["persona"])[learned]
+        features, how = self.features(outer, context), (CODES, max(task.cutoffs), task.seed, task.threads, RISING)
+        return train(task.pairs[learned], features[learned], task.relevant[learned], units, *how)
 
-    def ranker(self, context: pd.DataFrame | None) -> LambdaMART | None:
-        """The ranker that has learned from all training queries of known topics."""
-        return self.learn(NO_FOLD, self.features(NO_FOLD, context), "persona")
+    def rank(self, context: pd.DataFrame | None, ranker: LambdaMART | None = None) -> pd.DataFrame:
+        """All tools ranked for each evaluation query: each fold of these by the ranker given, else by one that has
+        learned from the training queries of the other folds; tools tie where there are none. Whatever ranked the
+        context may have learned from all.
 
-    def run_by(self, ranker: LambdaMART | None, context: pd.DataFrame | None) -> pd.DataFrame:
-        """The ranking of the evaluation queries by a ranker of known topics; all tools tie where it is None."""
-        asked = self.task.of_pairs(~self.task.training)
-        features = self.features(NO_FOLD, context)[asked]
-        scores = np.zeros(len(features)) if ranker is None else ranker.predict(features)
-        return rank_pairs(self.task.pairs[asked], scores)
-
-    def run_by_folds(self, context: pd.DataFrame | None) -> pd.DataFrame:
-        """The ranking of the evaluation queries, each fold by what has learned from the training queries of the others;
-        whatever ranked the context may have learned from all of them."""
+        Returns:
+            columns query, item, rank, score.
+        """
         task = self.task
         scores, asked = np.zeros(len(task.pairs)), task.of_pairs(~task.training)
         for fold in np.unique(self.fold[~task.training]).tolist():
-            features, here = self.features(fold, context), task.of_pairs(~task.training & (self.fold == fold))
-            ranker = self.learn(fold, features, "need")
-            if ranker is not None:
-                scores[here] = ranker.predict(features[here])
+            here, by = task.of_pairs(~task.training & (self.fold == fold)), ranker or self.ranker(context, fold)
+            if by is not None:
+                scores[here] = by.predict(self.features(fold, context)[here])
         return rank_pairs(task.pairs[asked], scores[asked])
 
 
-# ---------------------------------------------------------------- rankers that come with the project
+# ---------------------------------------------------------------- what rankers learned from
 
 
-class Source(NamedTuple):
-    """Where the context that a ranker of tools sees is from.
-
-    Attributes:
-        method: that retrieved it.
-        encoder: of all texts.
-        frames: what the method learned or retrieved from, of the training personas alone.
-    """
-
-    method: str
-    encoder: str
-    frames: Sequence[pd.DataFrame] = ()
-
-    @classmethod
-    def of_world(cls, method: str, encoder: str, world: Mapping[str, pd.DataFrame]) -> Source:
-        """With the training queries, their labels, and these personas' items and log.
-
-        Args:
-            world: frames queries, gold, items and, where the method reads the log, opens.
-        """
-        queries, items = world["queries"], world["items"]
-        asked = queries.loc[queries["split"] == "training", ["query", "persona", "time", "place"]]
-        asked = asked.assign(relevant=asked["query"].map(world["gold"].set_index("query")["relevant"]).map(list))
-        items = items[items["persona"].isin(asked["persona"])]
-        opens = [world["opens"][world["opens"]["item"].isin(items["item"])]] if "opens" in world else []
-        return cls(method, encoder, [asked, items, *opens])
-
-
-def tool_ranker_for(
-    records: Mapping[str, Mapping], lessons: PlanLessons, context: pd.DataFrame | None, source: Source
-) -> Taken:
-    """The shipped ranker of tools that learned from this very task; else one that is trained here.
+def context_source(world: Mapping[str, pd.DataFrame], reads_log: bool = True) -> list[pd.DataFrame]:
+    """What context is retrieved from, of the training personas alone: their queries with labels, their items and, where
+    the method reads it, their log.
 
     Args:
-        records: of `lib.workbook.parts.read_rankers`.
-        lessons: of known topics.
-        context: from `RankerTask.context_features`; None for the query alone.
-        source: of the context.
+        world: frames queries, gold, items, opens.
     """
-    key = tool_ranker_source(lessons.task, context, source)
-    return Taken.of(records, key, lambda: lessons.ranker(context), lessons.task.threads)
+    queries, items = world["queries"], world["items"]
+    asked = queries.loc[queries["split"] == "training", ["query", "persona", "time", "place"]]
+    asked = asked.assign(relevant=asked["query"].map(world["gold"].set_index("query")["relevant"]).map(list))
+    items = items[items["persona"].isin(asked["persona"])]
+    return [asked, items, *([world["opens"][world["opens"]["item"].isin(items["item"])]] if reads_log else [])]
 
 
-def tool_ranker_source(task: RankerTask, context: pd.DataFrame | None, source: Source) -> str:
+def tool_ranker_source(
+    task: RankerTask, context: pd.DataFrame | None = None, method: str = "", source: Sequence[pd.DataFrame] = ()
+) -> str:
     """SHA-256 of what a ranker learns from: training queries, their plans, the tools, what context is retrieved from,
-    the names of the features, and how it learns. Not of the features: their last bits are the processor's."""
+    the names of the features, and how it learns. Not of the features: their last bits are the processor's.
+
+    Args:
+        context: from `RankerTask.context_features`; None for the query alone.
+        method, source: what retrieved it, and from what (see `context_source`).
+    """
     folds = [FOLDS, task.kept_apart, CODES, RISING]
-    seen = [] if context is None else [source.method, list(context.columns)]
-    settings = [source.encoder, task.seed, task.cutoff, how_trained(), folds, list(task.fixed.columns), seen]
+    seen = [] if context is None else [method, list(context.columns)]
+    settings = [task.encoder, task.seed, max(task.cutoffs), how_trained(), folds, list(task.fixed.columns), seen]
     asked = task.queries.loc[task.training, ["query", "text", "persona", "need", "phrasing"]]
     plans = task.gold.loc[task.gold["query"].isin(asked["query"]), ["query", "item"]]
-    frames = [asked, plans, task.tools[["item", "app", "text"]]]
-    return hash_of(settings, [*frames, *(source.frames if context is not None else ())])
+    return hash_of(settings, [asked, plans, task.tools[["item", "app", "text"]], *([] if context is None else source)])

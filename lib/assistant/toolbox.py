@@ -152,14 +152,14 @@ class API:
 class Toolbox:
     """APIs by name, in the order of their file. `default` is no tool: it says that no tool fits (appendix A.4)."""
 
-    def __init__(self, apis: Sequence[API]):
-        counts = Counter(api.api for api in apis)
-        for name, count in counts.items():
-            if count > 1:
-                raise InputError(f"API {name} is defined {count} times")
-        if DEFAULT_API in counts:
-            raise InputError(f"API {DEFAULT_API} is reserved for queries that no tool fits")
+    def __init__(self, apis: Sequence[API], where: str | Path = "toolbox"):
+        """Raises InputError, naming `where` the APIs stand, where a name is used twice or reserved."""
         self.apis = {api.api: api for api in apis}
+        if len(self.apis) < len(apis):
+            twice = Counter(api.api for api in apis).most_common(1)[0][0]
+            raise InputError(f"{where}: API {twice} is defined more than once")
+        if DEFAULT_API in self.apis:
+            raise InputError(f"{where}: API {DEFAULT_API} is reserved for queries that no tool fits")
 
     def __len__(self) -> int:
         return len(self.apis)
@@ -194,10 +194,7 @@ class Toolbox:
             parameters = {"type": "object", "properties": properties, "required": required}
             function = {"name": record.api, "description": record.description, "parameters": parameters}
             apis.append(API.of(function, record.app))
-        try:
-            return cls(apis)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+        return cls(apis, path)
 
     @classmethod
     def from_functions(cls, path: str | Path) -> Toolbox:
@@ -223,7 +220,4 @@ class Toolbox:
             log.warning("%s: defined again with a difference, of which the first definition is kept: %s", path, listed)
         if not apis:
             raise InputError(f"{path}: holds no function (queries without any need a toolbox_file)")
-        try:
-            return cls(list(apis.values()))
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+        return cls(list(apis.values()), path)

@@ -13,9 +13,10 @@ not (gold, provenance) are different tables.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -153,23 +154,22 @@ def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.rand
 # ---------------------------------------------------------------- simulating
 
 
+@functools.cache
+def sources(data: Path) -> tuple[list[Need], Cast, Toolbox]:
+    """What worlds are made of, from the files of a folder, which are read once."""
+    return read_needs(data / "needs"), read_cast(data), Toolbox.from_yaml(data / "toolbox.yaml")
+
+
 def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> World:
-    """A simulated world from the needs, names and toolbox in the folder `data`.
+    """A simulated world from the needs, names and toolbox in the folder `data`; needs of a group that the world has no
+    share of are left out.
 
     Same knobs, same world, whatever the machine: each persona has a generator of its own, seeded by (seed, index).
 
     Raises:
         InputError: a file of `data` is wrong, or the phrasings are too few for so many different queries.
     """
-    data = Path(data)
-    toolbox = Toolbox.from_yaml(data / "toolbox.yaml")
-    return simulate_from(read_needs(data / "needs"), read_cast(data), toolbox, knobs, progress)
-
-
-def simulate_from(
-    needs: Sequence[Need], cast: Cast, toolbox: Toolbox, knobs: WorldKnobs, progress: Callable = iter
-) -> World:
-    """Like `simulate`, from files already read; needs of a group that the world has no share of are left out."""
+    needs, cast, toolbox = sources(Path(data))
     shares = group_shares(knobs.world)
     needs = [need for need in needs if shares[need.group]]
     rng = np.random.default_rng([knobs.seed, 1])
@@ -203,10 +203,7 @@ def live_and_ask(
     life: Life, asked: list[Asked], families: Families, said: set[str], toolbox: Toolbox
 ) -> list[tuple[Query, Gold]]:
     """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (group and kind).
-
-    Args:
-        said: what queries have said so far, in normal form; is added to.
-    """
+    `said` is what queries have said so far, in normal form; it is added to."""
     rng, knobs = life.rng, life.knobs
     for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
         if count := sum(wanted == group for wanted, _ in asked):
@@ -300,14 +297,8 @@ def say_something_new(
 
 
 def frames(world: World) -> dict[str, pd.DataFrame]:
-    """The world as tables, keyed by artifact name.
-
-    items (persona, item, app, title, text, shown), opens (item, time, place), queries (query, persona, split, text,
-    time, weekday, place), gold (query, split, kind, need, phrasing, relevant, apis, apps, plan, answers, cot),
-    other_plans (query, apis, plan, answers: a row for each plan that does as well as the gold one),
-    provenance (item, source, need, template), people (persona, role, name, email, phone), toolbox (api, app, text,
-    function: its OpenAI-style definition as JSON text).
-    """
+    """The world as tables, keyed by artifact name: items, opens, queries, gold, other_plans (a row for each plan that
+    does as well as the gold one), provenance, people, toolbox. Answers and functions are JSON texts."""
     owned = [(persona.id, app, item) for persona in world.personas for app, item in persona.items]
     items = [(name, item.id, app, item.headline, item.text, item.shown) for name, app, item in owned]
     opens = [(item.id, opened.time, opened.place) for _, _, item in owned for opened in item.opens]
@@ -335,14 +326,8 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
 
 
 def check_trainable(queries: pd.DataFrame, gold: pd.DataFrame, folds: int) -> None:
-    """Raises InputError where there is too little to train and evaluate on: what is trained is cross-validated by
-    persona, a control takes another evaluation query's context, and some needs are kept from training.
-
-    Args:
-        queries: columns query, persona, split.
-        gold: column need.
-        folds: of the cross-validation.
-    """
+    """Raises InputError where there is too little to train on: it is cross-validated by persona in `folds`, a control
+    takes another evaluation query's context, and some needs are kept from training."""
     found = {
         "training personas": (queries.loc[queries["split"] == "training", "persona"].nunique(), folds + 1),
         "evaluation queries": ((queries["split"] == "evaluation").sum(), 2),
@@ -357,8 +342,7 @@ def check_trainable(queries: pd.DataFrame, gold: pd.DataFrame, folds: int) -> No
 
 
 def check_plan(entry: Gold | OtherPlan, toolbox: Toolbox, where: str) -> None:
-    """Raises InputError unless plan, apis and answers name the same APIs of the toolbox (or `default`), and the plan is
-    right by its answers."""
+    """Raises InputError unless plan, apis and answers name the same known APIs, and the answers accept the plan."""
     try:
         planned = [api for api, _ in map(parse_call, entry.plan.split("\n"))]
     except ValueError as error:
@@ -378,7 +362,7 @@ def read_world(folder: str | Path) -> World:
     """A world from your own files (see the module's text); every reference between them is checked.
 
     Raises:
-        InputError: names the file, the record and the field: a missing file, a wrong field, an unknown persona, item or
+        InputError: names the file, the line and the field: a missing file, a wrong field, an unknown persona, item or
             API, a query without label, a persona on both sides.
     """
     folder = Path(folder)

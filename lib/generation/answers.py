@@ -42,8 +42,7 @@ class Cost(NamedTuple):
     Attributes:
         tokens_in: tokens of the prompt.
         tokens_out: tokens generated, the token that ended the answer included.
-        seconds: of reading the whole prompt, as if no other shared its beginning, and the answer's share of the steps
-            of its batch; on a CPU of one core, or of all where there was one batch only.
+        seconds: the answer's share of the time that its batch took.
     """
 
     tokens_in: int = 0

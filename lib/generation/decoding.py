@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-import time
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
 
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
@@ -76,13 +73,6 @@ def read_tokens(model, ids: Sequence[int], layers: list[Columns]):
     return model(tokens, past_key_values=Cache(layers=[*layers]), use_cache=True, logits_to_keep=1).logits[:, -1]
 
 
-def clock(model) -> float:
-    """Seconds, read once the GPU has done what it was given; it works on while Python goes ahead."""
-    if model.device.type == "cuda":
-        torch.cuda.synchronize(model.device)
-    return time.perf_counter()
-
-
 class Prefixes:
     """Keys and values of the beginnings that prompts share, each part read once.
 
@@ -96,7 +86,6 @@ class Prefixes:
         self.layers: list[Columns] = []
         self.ids: list[int] = []
         self.cuts: tuple[int, ...] = ()
-        self.seconds: list[float] = []  # that each part took to read
 
     def read(self, model, ids: list[int], cuts: tuple[int, ...]) -> list[tuple]:
         """Keys and values of each layer for `ids[:cuts[-1]]`; what lies between two cuts is read in one pass, so that
@@ -107,12 +96,9 @@ class Prefixes:
             if cut != held or ids[known:cut] != self.ids[known:cut]:
                 break
             known, parts = cut, parts + 1
-        self.seconds = self.seconds[:parts]
         for cut in cuts[parts:]:
-            started = clock(model)
             views = [Columns(layer.keys[:, :, :cut], layer.values[:, :, :cut], known) for layer in self.layers]
             read_tokens(model, ids[known:cut], views)
-            self.seconds.append(clock(model) - started)
             known = cut
         self.ids, self.cuts = ids, cuts
         return [(layer.keys[:, :, :known], layer.values[:, :, :known]) for layer in self.layers]
@@ -192,32 +178,25 @@ def decode(
     stop: Sequence[str],
     sampler: Sampler,
     constraint: Constraint | None,
-    cancelled: threading.Event,
-) -> list[tuple[list[int], bool, float]]:
-    """Of each prompt of a batch the token ids of its answer, the ending token included; whether it ended by itself; its
-    seconds, that is of reading the whole prompt and its share of the steps it took part in.
+) -> list[tuple[list[int], bool]]:
+    """Of each prompt of a batch the token ids of its answer, the ending token included, and whether it ended by itself.
 
     Keys and values of a layer lie in buffers (rows, heads, columns, dimensions) of the final size. Prompts end at the
     same column, so that a step writes one column for all rows; a mask hides the empty columns before short prompts.
-    Once `cancelled` is set, it ends with a `CancelledError` before its next step.
     """
     device, answers = model.device, GrowingAnswers(model, tokenizer, prompts, stop, sampler, constraint)
     width = max(len(prompt.tokens) for prompt in prompts)
-    layers, logits, seconds = empty_columns(model, len(prompts), width + max_new_tokens, width), [], []
+    layers, logits = empty_columns(model, len(prompts), width + max_new_tokens, width), []
     for row, prompt in enumerate(prompts):
-        if cancelled.is_set():
-            raise CancelledError
         start, prefix = width - len(prompt.tokens), prompt.cuts[-1] if prompt.cuts else 0
         views = [
             Columns(layer.keys[row : row + 1, :, start:], layer.values[row : row + 1, :, start:], prefix)
             for layer in layers
         ]
-        shared, started = prefixes.read(model, prompt.tokens, prompt.cuts), clock(model)
-        for view, (keys, values) in zip(views, shared, strict=True):
+        for view, (keys, values) in zip(views, prefixes.read(model, prompt.tokens, prompt.cuts), strict=True):
             view.keys[:, :, :prefix] = keys
             view.values[:, :, :prefix] = values
         logits.append(read_tokens(model, prompt.tokens[prefix:], views))
-        seconds.append(sum(prefixes.seconds) + clock(model) - started)
     following, cache = torch.cat(logits), Cache(layers=[*layers])
 
     lengths = torch.tensor([len(prompt.tokens) for prompt in prompts], device=device)
@@ -225,9 +204,6 @@ def decode(
     mask = torch.zeros(empty.shape, dtype=model.dtype, device=device).masked_fill_(empty, float("-inf"))[:, None, None]
     rows = list(range(len(prompts)))  # which prompt a row of the buffers belongs to
     for step in range(max_new_tokens):
-        if cancelled.is_set():
-            raise CancelledError
-        started = clock(model)
         if constraint:
             following = constraint(following, [row if row in answers.open else None for row in rows])
         chosen = sampler(following)
@@ -250,10 +226,7 @@ def decode(
             use_cache=True,
             logits_to_keep=1,
         ).logits[:, -1]
-        spent = (clock(model) - started) / len(answers.open)
-        for row in answers.open:
-            seconds[row] += spent
-    return list(zip(answers.outputs, answers.ended, seconds, strict=True))
+    return list(zip(answers.outputs, answers.ended, strict=True))
 
 
 def stop_tokens(model, tokenizer, stop: Sequence[str]) -> tuple[frozenset[int], list[str]]:

@@ -12,7 +12,7 @@ import gc
 import json
 import logging
 import os
-import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
@@ -170,9 +170,13 @@ class LocalModel(Asked):
                 )
         cuts, keys = shared_prefixes(tokens), list(asked)
         rows = [Prompt(ids, ends, one[1]) for ids, ends, one in zip(tokens, cuts, asked.values(), strict=True)]
-        room = (free_bytes() if self.on_gpu else BATCH_BYTES) // bytes_per_token(self.config, self.dtype)
+        if self.on_gpu:  # half of what is free, as a power of two: what lies beside it does not change the batches
+            room = 2 ** ((import_torch(self.threads).cuda.mem_get_info()[0] // 2).bit_length() - 1)
+        else:
+            room = BATCH_BYTES
         size = -(-len(asked) // -(-len(asked) // self.batch_size)) if asked else 1  # like loads for all cores
-        batches = plan_batches(list(asked.values()), tokens, cuts, size, new_tokens, room)
+        fits = room // bytes_per_token(self.config, self.dtype)
+        batches = plan_batches(list(asked.values()), tokens, cuts, size, new_tokens, fits)
         return [{keys[row]: rows[row] for row in batch} for batch in batches]
 
     def _computed(
@@ -199,24 +203,21 @@ class LocalModel(Asked):
         columns = max(cut for batch in batches for row in batch.values() for cut in (0, *row.cuts))
         workers = 1 if self.on_gpu else min(self.threads, cores(), len(batches))
         threads = max(1, min(self.threads, cores()) // workers)
-        spare, cancelled = [Prefixes(columns) for _ in range(workers)], threading.Event()
+        spare = [Prefixes(columns) for _ in range(workers)]
 
         def answered(batch: dict[str, Prompt]) -> dict[str, Answer]:
             rows, prefixes = list(batch.values()), spare.pop()
             grammars = [compiled[row.grammar] for row in rows]
             constraint = Constraint(grammars, threads) if any(grammars) else None
-            sampler = Sampler(temperature, f"{seed} {' '.join(batch)}")
-            how = max_new_tokens, stop, sampler, constraint, cancelled
-            try:
-                with torch.inference_mode():
-                    decoded = decode(model, self.tokenizer, rows, prefixes, *how)
-            finally:
-                spare.append(prefixes)
-            answers = {}
-            for key, row, grammar, (output, whole, seconds) in zip(batch, rows, grammars, decoded, strict=True):
+            sampler, started = Sampler(temperature, f"{seed} {' '.join(batch)}"), time.perf_counter()
+            with torch.inference_mode():
+                decoded = decode(model, self.tokenizer, rows, prefixes, max_new_tokens, stop, sampler, constraint)
+            spare.append(prefixes)
+            answers, seconds = {}, float(f"{(time.perf_counter() - started) / len(rows):.4g}")
+            for key, row, grammar, (output, whole) in zip(batch, rows, grammars, decoded, strict=True):
                 text = encodable(answer_text(self.tokenizer, output, stop))
                 finished = bool(whole and (not grammar or grammar.accepts(text)))
-                cost = Cost(len(row.tokens), len(output), float(f"{seconds:.4g}"))
+                cost = Cost(len(row.tokens), len(output), seconds)
                 answers[key] = Answer(text, finished, cost, self.dtype, accelerator())
             return_freed_memory()  # a batch of another size would lie beside what is left of this one
             if self.keeps:
@@ -224,16 +225,12 @@ class LocalModel(Asked):
             return answers
 
         with worker_pool(workers, threads) as pool:
-            try:
-                for future in as_completed([pool.submit(answered, batch) for batch in batches]):
-                    yield future.result()
-            except BaseException:
-                cancelled.set()
-                raise
+            for future in as_completed([pool.submit(answered, batch) for batch in batches]):
+                yield future.result()
 
 
 class Conversations(LocalModel):
-    """A model whose prompts are whole conversations, each as JSON (see `conversation`)."""
+    """A model whose prompts are whole conversations, each as JSON (see `conversation_tokens`)."""
 
     def _tokens(self, prompts: Sequence[str], chat: bool) -> list[list[int]]:
         return [conversation_tokens(self.tokenizer, json.loads(prompt)) for prompt in prompts]
@@ -249,16 +246,6 @@ def import_torch(threads: int):
 
     torch.set_num_threads(min(threads, cores()))
     return torch
-
-
-def free_bytes() -> int:
-    """Bytes that one batch's keys and values may take on the GPU: half of what is free, down to a power of two, so that
-    little things beside it do not change which prompts are answered together."""
-    import torch
-
-    free, _ = torch.cuda.mem_get_info()
-    free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # held by PyTorch for what comes next
-    return 2 ** ((free // 2).bit_length() - 1)
 
 
 def load_tokenizer(path: str):
@@ -326,23 +313,20 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
     return (model if quantization == "nf4" else model.to(device)).eval()
 
 
-def fingerprint(path: str, adapter: str | Path | None = None, quantization: str = "none") -> str:
-    """What tells this model from every other: its files' content or, for a hub id, the commit; how it is quantised; and
-    an adapter's weights and scale, without the record of its training."""
-    if os.path.isdir(path):
-        return _told_apart(models.folder_hash(path), adapter, quantization)
-    from transformers.utils import cached_file
-
-    hub, _, revision = path.partition("@")
-    config = cached_file(hub, "config.json", revision=revision or "main")
-    assert config is not None  # a missing file raises
-    return _told_apart(f"{hub}@{Path(config).parent.name}", adapter, quantization)
-
-
-def _told_apart(base: str, adapter: str | Path | None, quantization: str) -> str:
-    """A model's fingerprint, from that of its unquantised weights."""
+def fingerprint(path: str, adapter: str | Path | None = None, quantization: str = "none", base: str = "") -> str:
+    """What tells this model from every other: its files' content or, for a hub id, the commit (or `base`); how it is
+    quantised; and an adapter's weights and scale, without the record of its training."""
     if quantization not in ("none", "nf4"):
         raise ValueError(f"quantization must be none or nf4, not {quantization!r}")
+    if not base and os.path.isdir(path):
+        base = models.folder_hash(path)
+    elif not base:
+        from transformers.utils import cached_file
+
+        hub, _, revision = path.partition("@")
+        config = cached_file(hub, "config.json", revision=revision or "main")
+        assert config is not None  # a missing file raises
+        base = f"{hub}@{Path(config).parent.name}"
     base += "" if quantization == "none" else f"+{quantization}"
     if not adapter:
         return base
@@ -358,9 +342,10 @@ def _told_apart(base: str, adapter: str | Path | None, quantization: str) -> str
 def weights_of(name: str, adapter: str | Path | None = None, quantization: str = "none") -> str:
     """What answers of a model are kept under: its fingerprint. A registered model in GGUF is told by the published hash
     of its file, so that kept answers are found where it is not on this machine, and whatever it was converted by."""
-    if name not in REGISTRY or not REGISTRY[name].weights.endswith(".gguf"):
-        return fingerprint(models.locate(name), adapter, quantization)
-    return _told_apart(REGISTRY[name].files[REGISTRY[name].weights], adapter, quantization)
+    known = REGISTRY.get(name)
+    if known and known.weights.endswith(".gguf"):
+        return fingerprint(name, adapter, quantization, known.files[known.weights])
+    return fingerprint(models.locate(name), adapter, quantization)
 
 
 def choose_dtype(quantization: str = "none") -> str:

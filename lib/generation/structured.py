@@ -6,14 +6,11 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-if TYPE_CHECKING:
-    from lib.generation.answers import KeptModel
-    from lib.generation.local import LocalModel
-    from lib.generation.remote import RemoteModel
+from lib.generation.answers import LONE_SURROGATE
 
 ROUNDS = 2  # of asking again
 MAX_CHARACTERS = 40_000  # of an answer
@@ -34,22 +31,18 @@ class AnswerError(ValueError):
     """An answer that is not what was asked for; the message can be told to the model."""
 
 
-def accept(answer: BaseModel) -> None:
-    """No check beyond the form."""
-
-
 @dataclass(frozen=True)
 class Question(Generic[Form]):
     """What to ask, the form of the answer, and a check of what the form cannot say, which raises ValueError."""
 
     prompt: str
     form: type[Form]
-    check: Callable[[Form], None] = accept
+    check: Callable[[Form], None] = lambda answer: None
 
     @property
     def text(self) -> str:
-        """The whole prompt: matter, instruction, schema."""
-        schema = json.dumps(_without_patterns_of_times(schema_of(self.form)), ensure_ascii=False)
+        """The whole prompt: matter, instruction, schema, in which a pattern of dates would take many tokens."""
+        schema = json.dumps(schema_of(self.form, without="pattern"), ensure_ascii=False)
         return (
             f"{self.prompt}\n\n"
             "Answer with one JSON object and nothing else: no explanation, no comment. It must be an instance of a "
@@ -75,27 +68,18 @@ class Reply(Generic[Form]):
 
 
 def ask(
-    model: LocalModel | RemoteModel | KeptModel,
+    model: Any,
     questions: Sequence[Question[Form]],
-    max_new_tokens: int,
-    temperature: float = 0.0,
-    seed: int = 0,
     constrained: bool = False,
-    progress: bool = False,
     rounds: int = ROUNDS,
+    **settings: Any,
 ) -> list[Reply[Form]]:
-    """Replies in the order of the questions. All questions of a round go to the model together.
-
-    A wrong answer is held up to the model together with what is wrong with it.
+    """Replies in the order of the questions, equal ones to equal questions. All questions of a round go to the model
+    together. A wrong answer is held up to the model together with what is wrong with it.
 
     Args:
-        model: has the `generate` of `lib.generation.local.LocalModel`.
-        questions: equal ones get equal answers.
-        max_new_tokens: length of an answer at most.
-        temperature: of the draws; 0 takes the likeliest token.
-        seed: of the draws.
+        model: has the `generate` of `lib.generation.local.LocalModel`, which gets the `settings`.
         constrained: put each answer under its schema as a grammar; local models only.
-        progress: show a progress bar for each round.
         rounds: of asking again, at most.
 
     Raises:
@@ -109,32 +93,21 @@ def ask(
         waiting = [i for i, reply in enumerate(replies) if reply.value is None]
         if not waiting:
             break
-        answers = model.generate(
-            [prompts[i] for i in waiting],
-            max_new_tokens=max_new_tokens,
-            chat=True,
-            temperature=temperature,
-            seed=seed,
-            progress=progress,
-            grammars=[grammars[i] for i in waiting] if constrained else None,
-        )
+        forms = [grammars[i] for i in waiting] if constrained else None
+        answers = model.generate([prompts[i] for i in waiting], chat=True, grammars=forms, **settings)
         for i, answer in zip(waiting, answers, strict=True):
             replies[i].answers.append(answer)
             try:
                 replies[i].value = read_answer(answer, questions[i])
             except AnswerError as error:
                 replies[i].errors.append(str(error))
-                prompts[i] = ask_again(questions[i].text, answer, str(error))
+                quoted = answer if len(answer) <= QUOTED else f"{answer[:QUOTED]} …"
+                quoted = quoted.encode(errors="replace").decode()  # half a character cannot be sent
+                prompts[i] = (
+                    f"{questions[i].text}\n\nYou answered:\n{quoted or '(nothing)'}\n\nThat cannot be used: {error}\n"
+                    "Give the whole answer again with this put right, as one JSON object and nothing else."
+                )
     return replies
-
-
-def ask_again(prompt: str, answer: str, error: str) -> str:
-    quoted = answer if len(answer) <= QUOTED else f"{answer[:QUOTED]} …"
-    quoted = quoted.encode(errors="replace").decode()  # half a character cannot be sent
-    return (
-        f"{prompt}\n\nYou answered:\n{quoted or '(nothing)'}\n\nThat cannot be used: {error}\n"
-        "Give the whole answer again with this put right, as one JSON object and nothing else."
-    )
 
 
 # ---------------------------------------------------------------- reading
@@ -144,7 +117,7 @@ def read_answer(text: str, question: Question[Form]) -> Form:
     """The valid answer in a text. Texts in it are one line each, without control characters.
 
     Raises:
-        AnswerError: there is none; says why.
+        AnswerError: there is none; says why, in one line of at most 400 characters: it may hold what the model said.
     """
     objects, fault = json_in(text)
     for found in objects:
@@ -159,13 +132,8 @@ def read_answer(text: str, question: Question[Form]) -> Form:
             fault = fault or TOO_DEEP
         except ValueError as error:
             fault = fault or str(error)
-    raise AnswerError(_short(fault))
-
-
-def _short(text: str) -> str:
-    """One line of at most 400 characters: a message may hold what the model said."""
-    text = " ".join(CONTROL.sub(" ", text).split()).encode(errors="replace").decode()
-    return text if len(text) <= 400 else f"{text[:400]} …"
+    fault = " ".join(CONTROL.sub(" ", fault).split()).encode(errors="replace").decode()
+    raise AnswerError(fault if len(fault) <= 400 else f"{fault[:400]} …")
 
 
 def json_in(text: str) -> tuple[list[dict], str]:
@@ -179,32 +147,32 @@ def json_in(text: str) -> tuple[list[dict], str]:
     """
     if len(text) > MAX_CHARACTERS:
         raise AnswerError(f"the answer has {len(text)} characters, more than {MAX_CHARACTERS}")
-    decoder = json.JSONDecoder(parse_constant=_no_number)
+
+    def no_number(name: str) -> None:
+        raise ValueError(f"{name} is no JSON number")
+
+    decoder = json.JSONDecoder(parse_constant=no_number)
     objects: list[tuple[int, dict]] = []
     fault, start = "", text.find("{")
     for _ in range(STARTS):
         if start < 0:
             break
-        end = start + 1
+        end, problem = start + 1, ""
         try:
             found, end = decoder.raw_decode(text, start)
             objects.append((end - start, found))
         except json.JSONDecodeError as error:
-            if error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()):
-                fault = fault or ("" if objects else "the JSON object is cut off: it has no end, be shorter")
-                break  # whatever follows lies inside
             problem = f"not JSON: {error.msg} before {text[error.pos : error.pos + 20]!r}"
-            fault = fault or ("" if objects else problem)
+            if error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()):
+                problem = "the JSON object is cut off: it has no end, be shorter"
+                end = len(text)  # whatever follows lies inside
         except (ValueError, RecursionError):
-            fault = fault or ("" if objects else TOO_DEEP)
+            problem = TOO_DEEP
+        fault = fault or ("" if objects else problem)
         start = text.find("{", end)
     if not objects and not fault:
         fault = "there is no JSON object in the answer"
     return [found for _, found in sorted(objects, key=lambda pair: -pair[0])], fault
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def tidy(value: object) -> object:
@@ -217,7 +185,7 @@ def tidy(value: object) -> object:
         text = " ".join(CONTROL.sub(" ", value).split())
         if len(text) > MAX_TEXT:
             raise AnswerError(f"the text {text[:30]!r} … has {len(text)} characters, more than {MAX_TEXT}")
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if LONE_SURROGATE.search(text):
             raise AnswerError("a text holds half of a surrogate pair")
         return text
     if isinstance(value, list):
@@ -232,53 +200,38 @@ def tidy(value: object) -> object:
 # ---------------------------------------------------------------- schema
 
 
-def schema_of(form: type[BaseModel]) -> dict:
+def schema_of(form: type[BaseModel], without: str = "") -> dict:
     """The JSON schema of an answer, without titles and defaults; texts and lists have a largest length, and times a
-    pattern: they are local, while JSON schema's `date-time` has an offset."""
-    return _bounded(form.model_json_schema())
+    pattern: they are local, while JSON schema's `date-time` has an offset.
+
+    Args:
+        without: "pattern" or "format": which of the two times are not to have.
+    """
+
+    def bounded(schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [bounded(part) for part in schema]
+        if not isinstance(schema, dict):
+            return schema
+        kept: dict[str, Any] = {}
+        for key, value in schema.items():
+            if key in ("properties", "$defs"):  # names, which may be called title or default
+                kept[key] = {name: bounded(part) for name, part in value.items()}
+            elif key not in ("title", "default"):
+                kept[key] = bounded(value)
+        if kept.get("format") == "date-time":
+            kept.setdefault("pattern", MOMENT)
+            return {key: value for key, value in kept.items() if key != without}
+        if kept.get("type") == "string" and not {"enum", "const", "pattern"} & set(kept):
+            kept.setdefault("maxLength", MAX_TEXT)
+        if kept.get("type") == "array":
+            kept.setdefault("maxItems", MAX_LIST)
+        return kept
+
+    return bounded(form.model_json_schema())
 
 
 def grammar_of(form: type[BaseModel]) -> str:
     """The schema of an answer as a grammar for `lib.generation.constrained`; keys in its order, single spaces."""
     layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-    return f"start: %json {json.dumps(_without_formats(schema_of(form)) | {'x-guidance': layout})}"
-
-
-def _without_patterns_of_times(schema: Any) -> Any:
-    """A schema to be read: a pattern of dates takes many tokens, and the prompt says what they may be."""
-    return _rewritten(schema, lambda part: {key: part[key] for key in part if key != "pattern"})
-
-
-def _without_formats(schema: Any) -> Any:
-    """A schema to be followed: `date-time` would ask for the offset that local times do not have."""
-    return _rewritten(schema, lambda part: {key: part[key] for key in part if key != "format"})
-
-
-def _rewritten(schema: Any, rewrite: Callable[[dict], dict]) -> Any:
-    """A schema with its times rewritten."""
-    if isinstance(schema, list):
-        return [_rewritten(part, rewrite) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    inside = {key: _rewritten(value, rewrite) for key, value in schema.items()}
-    return rewrite(inside) if inside.get("format") == "date-time" else inside
-
-
-def _bounded(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_bounded(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in ("properties", "$defs"):  # names, which may be called title or default
-            kept[key] = {name: _bounded(part) for name, part in value.items()}
-        elif key not in ("title", "default"):
-            kept[key] = _bounded(value)
-    if kept.get("format") == "date-time":
-        kept.setdefault("pattern", MOMENT)
-    if kept.get("type") == "string" and not {"enum", "const", "pattern"} & set(kept):
-        kept.setdefault("maxLength", MAX_TEXT)
-    if kept.get("type") == "array":
-        kept.setdefault("maxItems", MAX_LIST)
-    return kept
+    return f"start: %json {json.dumps(schema_of(form, without='format') | {'x-guidance': layout})}"

@@ -73,7 +73,7 @@ def language_model(folder: Path) -> None:
 TINY: dict[str, Callable[[Path], None]] = {"tiny-encoder": encoder, "tiny-lm": language_model}
 
 
-def make(name: str, cache: Path) -> Path:
+def tiny_model(name: str, cache: Path) -> Path:
     """The folder of a tiny model in the cache, made where it is not there; another version of it lies elsewhere."""
     import torch
     from transformers.utils.logging import disable_progress_bar

@@ -21,7 +21,7 @@ import pandas as pd
 from lib.workflows.apis import API
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import Tested, condition
-from lib.workflows.language import Branch, Call, Flow, If, Statement, calls, parse, validate, variables_used
+from lib.workflows.language import Branch, Call, Flow, If, Statement, parse, variables_used
 from lib.workflows.pairs import COLUMNS, SPLITS, normal_form, pair_of
 from lib.workflows.planning import FlowDistribution, FlowKnobs, FlowPlan, draw_plan
 from lib.workflows.steps import TRIGGER, Output, Unsayable, step
@@ -35,8 +35,7 @@ MOST_ATTEMPTS = 200
 
 
 def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) -> tuple[Flow, dict[str, Any]]:
-    """The flow of a plan; and its request with how it was made: the columns request, frame, wordings and said that
-    `generate` tells of.
+    """The flow of a plan; and its request with how it was made: the columns request, frame and said of `generate`.
 
     Raises:
         Unsayable: an output to test or a value is wanting.
@@ -62,7 +61,7 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         after, called, _ = _sequence(draft, plan.after, visible)
         statements = [*statements, If(tested, otherwise), *called]
     request, frame = composed(draft, build, Parts(opening, before, branches, after))
-    how = {"request": typed(draft, request), "frame": frame, "wordings": draft.used, "said": draft.said}
+    how = {"request": typed(draft, request), "frame": frame, "said": draft.said}
     flow = Flow((trigger, *statements))
     return Flow(_without_unused(flow.statements, {TRIGGER, *variables_used(flow)})), how
 
@@ -124,7 +123,7 @@ class FlowSource:
     """What all pairs are made from; arguments and errors are those of `generate`."""
 
     def __init__(self, catalogue: Catalogue, values: dict[str, list], seed: int):
-        self.catalogue, self.seed = catalogue, seed
+        self.seed = seed
         self.wordings = Wordings(catalogue, values, seed)
         self.distribution = FlowDistribution(catalogue, seed)
 
@@ -133,7 +132,7 @@ class FlowSource:
         already. Each unseen pair is made around one of the APIs that training never has, one after the other.
 
         Raises:
-            RuntimeError: the pair is not sound, which would be an error of this package.
+            RuntimeError: the flow does not round-trip, or none can be made.
         """
         known = self.distribution
         held = [api for api in (*known.triggers, *known.actions) if not api.in_training] if split == "unseen" else []
@@ -148,27 +147,16 @@ class FlowSource:
             except Unsayable:
                 continue
             pair = pair_of(f"{split}-{index:05d}", split, flow=flow, **how)
-            check_flow(flow, pair["dsl"], self.catalogue)
+            if parse(pair["dsl"]) != flow:
+                raise RuntimeError(f"does not round-trip: {pair['dsl']}")
             return pair
         raise RuntimeError(f"no flow for {split} pair {index}" + (f" with {focus.name}" if focus else ""))
-
-
-def check_flow(flow: Flow, dsl: str, catalogue: Catalogue) -> None:
-    """Raises RuntimeError unless the text is the flow's, its names are known and its only trigger comes first."""
-    if parse(dsl) != flow:
-        raise RuntimeError(f"does not round-trip: {dsl}")
-    report = validate(flow, catalogue)
-    if report.made_up_names or report.made_up_parameters or report.unassigned:
-        raise RuntimeError(f"does not validate: {report}: {dsl}")
-    triggers = [catalogue[call.api].trigger for call in calls(flow)]
-    if not triggers[0] or any(triggers[1:]):
-        raise RuntimeError(f"the trigger is not the first call: {dsl}")
 
 
 def generate(
     catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs, processes: int = 1, progress: Callable = iter
 ) -> pd.DataFrame:
-    """All pairs, each flow checked: it round-trips, validates and begins with its only trigger.
+    """All pairs; each flow round-trips, validates and begins with its only trigger.
 
     No two requests are equal, not even in their normal form. `test_same` is drawn as training is, with its wordings and
     frames, by generators of its own; further pairs of any split leave all others as they are.
@@ -183,7 +171,7 @@ def generate(
     Returns:
         One row a pair, in the order of `SPLITS`: pair (id), split, request, dsl, apis (list, in order of text; the
         trigger's first), said (for each call, in order of text, the keys of the arguments that the request says; for
-        scores alone), frame (the template that the request begins with), wordings (list of (API, phrase)).
+        scores alone), frame (the template that the request begins with).
 
     Raises:
         InputError: no trigger or no action of the catalogue has phrases and is for training.

@@ -28,10 +28,8 @@ log = logging.getLogger(__name__)
 # In the order of the rows: a set added later comes last, so that it moves no other's pairs.
 Split = Literal["training", "test", "unseen", "test_same"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-TEST_SETS: tuple[Split, ...] = ("test", "test_same")  # in other wordings than training's, and in the same
-REQUESTS, FRAMES = "requests, without case and punctuation", "frames of requests"  # what simulated splits keep apart
 # Of a frame of pairs; `lib.workflows.generating.generate` tells what they hold.
-COLUMNS = "pair split request dsl apis said frame wordings".split()
+COLUMNS = "pair split request dsl apis said frame".split()
 FIRST_UNSEEN = 408  # unseen pairs whose requests are encoded with those of training and test
 
 
@@ -49,10 +47,10 @@ def training_hash(pairs: pd.DataFrame, how: Any) -> str:
 
 
 def pair_of(name: str, split: str, request: str, flow: Flow, **how: Any) -> dict[str, Any]:
-    """A pair, by `COLUMNS`, with what its flow tells. How the request was made (frame, wordings) is empty unless given,
-    and it is taken to say all arguments unless `said` has the keys of each call that it says."""
+    """A pair, by `COLUMNS`, with what its flow tells. It has no frame unless one is given, and is taken to say all
+    arguments unless `said` has the keys of each call that it says."""
     told = {"pair": name, "split": split, "request": request, "dsl": print_flow(flow), "apis": called_apis(flow)}
-    return told | {"said": [list(call.keys) for call in calls(flow)], "frame": "", "wordings": []} | how
+    return told | {"said": [list(call.keys) for call in calls(flow)], "frame": ""} | how
 
 
 def normal_form(request: str) -> str:
@@ -73,7 +71,7 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
     """Your own pairs from JSON lines: `request` and `dsl`, and where wanted `id` and `split` (training unless given).
 
     Returns:
-        As `lib.workflows.generating.generate`; `frame` and `wordings` are empty, and `said` has all arguments. A
+        As `lib.workflows.generating.generate`; `frame` is empty, and `said` has all arguments. A
         warning counts the flows with an API or a parameter that the catalogue lacks, and names the first.
 
     Raises:
@@ -179,56 +177,23 @@ def read_values(path: str | Path) -> dict[str, list]:
     return values
 
 
-def leaks(pairs: pd.DataFrame) -> pd.DataFrame:
-    """What training and test pairs have in common, for each set of `TEST_SETS` that there is.
-
-    Args:
-        pairs: as `lib.workflows.generating.generate` returns it; of your own pairs, frames and wordings are empty and
-            left out here.
-
-    Returns:
-        test_set; what; training, test (distinct values on each side); shared (distinct values in both); affected
-        (percent of the test pairs that have a shared one).
-    """
-    things = {
-        REQUESTS: pairs["request"].map(normal_form).map(lambda form: [form]),
-        FRAMES: pairs["frame"].map(lambda frame: [frame] if frame else []),
-        "wordings of an API": pairs["wordings"].map(lambda used: [tuple(wording) for wording in used]),
-        "flows, word for word": pairs["dsl"].map(lambda dsl: [dsl]),
-        "sequences of APIs": pairs["apis"].map(lambda apis: [tuple(apis)]),
-        "APIs": pairs["apis"].map(list),
-    }
-    known = {what: set(values[pairs["split"] == "training"].explode().dropna()) for what, values in things.items()}
-    rows = []
-    for test_set in TEST_SETS:
-        asked = pairs["split"] == test_set
-        if not asked.any():
-            continue
-        for what, values in things.items():
-            training, test = known[what], set(values[asked].explode().dropna())
-            if training or test:
-                affected = 100 * values[asked].map(lambda held, known=training: not known.isdisjoint(held)).mean()
-                rows.append((test_set, what, len(training), len(test), len(training & test), affected))
-    return pd.DataFrame(rows, columns=["test_set", "what", "training", "test", "shared", "affected"])
-
-
-def check_splits(pairs: pd.DataFrame, shared: pd.DataFrame, catalogue: Catalogue) -> None:
+def check_splits(pairs: pd.DataFrame, catalogue: Catalogue) -> None:
     """What holds of simulated pairs: training and a test set share no request, training and `test` no frame, and APIs
     held out are in each unseen pair and in no other.
-
-    Args:
-        pairs: columns split, apis.
-        shared: as `leaks` returns it.
 
     Raises:
         ValueError: it does not hold; says what.
     """
-    kept_apart = (shared["what"] == REQUESTS) | ((shared["what"] == FRAMES) & (shared["test_set"] == "test"))
-    for test_set, rows in shared[kept_apart & (shared["shared"] > 0)].groupby("test_set", sort=False):
-        raise ValueError(f"training and {test_set} share {' and '.join(rows['what'])}")
-    unseen = pairs["split"] == "unseen"
+    split = pairs["split"]
+    for what, values, apart in (
+        ("requests", pairs["request"].map(normal_form), ("test", "test_same")),
+        ("frames of requests", pairs["frame"], ("test",)),
+    ):
+        known = set(values[split == "training"])
+        if (values.isin(known) & split.isin(apart)).any():
+            raise ValueError(f"training and test pairs share {what}")
     without = pairs["apis"].map({api.name for api in catalogue if not api.in_training}.isdisjoint)
-    if (without == unseen).any():
+    if (without == (split == "unseen")).any():
         raise ValueError("an unseen pair uses no API held out, or a training or test pair uses one")
 
 

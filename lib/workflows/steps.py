@@ -266,7 +266,6 @@ def _phrase(draft: Draft, api: API, values: dict[str, Value], visible: Sequence[
     for template in sorted(_texts(draft, api, "terse" if draft.terse else "phrases"), key=repeats):
         filled = put(draft, api, template, values, visible)
         if filled is not None:
-            draft.used.append((api.name, template))
             return filled
     raise Unsayable(f"{api.name}: no phrase can be filled")
 
@@ -289,7 +288,6 @@ def _clauses(draft: Draft, api: API, values: dict[str, Value], visible: Sequence
         if any(output.is_new(draft) for output in offers):
             chance = max(chance, 0.6)
         if draft.rng.random() < chance and (words := put(draft, api, template, values, visible)) is not None:
-            draft.used.append((api.name, template))
             said += f" {words}"
             most -= 1
     return said

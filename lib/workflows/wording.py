@@ -106,7 +106,6 @@ class Draft:
     apps: dict[str, str] = field(default_factory=dict)  # by connector, the name that this request calls it by
     said_before: dict[tuple[str, str], Value] = field(default_factory=dict)  # by connector and last part of the key
     variables: set[str] = field(default_factory=set)  # names of outputs that the flow has
-    used: list[tuple[str, str]] = field(default_factory=list)  # APIs and the phrases that the request uses of them
     referred: set[Reference] = field(default_factory=set)  # outputs that a step has taken up
     said: list[list[str]] = field(default_factory=list)  # of each call, the keys that the request says
     literals: set[str] = field(default_factory=set)  # values named in the step at hand, or in the conditions

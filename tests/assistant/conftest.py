@@ -17,7 +17,7 @@ from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import frames, read_world, simulate_from
+from lib.assistant.world import frames, read_world, simulate
 from lib.retrieval.dense import encode, load_encoder
 from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import Parameters, notebook_parameters
@@ -132,11 +132,11 @@ def cast(data):
 
 
 @pytest.fixture(scope="session")
-def make_world(needs, cast, toolbox):
-    """A world with the given knobs; read files are shared, so that only the simulation takes time."""
+def make_world(data):
+    """A world with the given knobs."""
 
     def make(**knobs):
-        return simulate_from(needs, cast, toolbox, WorldKnobs(**knobs))
+        return simulate(data, WorldKnobs(**knobs))
 
     return make
 
@@ -218,21 +218,14 @@ def encode_anyhow(texts):
 
 @pytest.fixture
 def make_assistant():
-    """An assistant on tables, with a ranker that knows opens alone and a made-up encoder.
+    """An assistant on tables, with a ranker that knows opens alone, a made-up encoder, and a planner that calls
+    `open_note` with the title of persona b's note where the prompt shows that tool first."""
 
-    Its planner calls `open_note` with the title of persona b's note where the prompt shows that tool first, and else
-    says how long the prompt is.
-    """
-
-    def make(tables, n_tools=4, n_items=2, generate=None, bm25_b=0.75):
+    def make(tables, bm25_b=0.75):
         def plan(prompts):
-            seen = ["Tools:\nopen_note" in prompt for prompt in prompts]
-            return [
-                'open_note(title="Dough")' if first else f"seen {len(prompt)}"
-                for first, prompt in zip(seen, prompts, strict=True)
-            ]
+            return ['open_note(title="Dough")' if "Tools:\nopen_note" in prompt else "no plan" for prompt in prompts]
 
-        return Assistant(tables, encode_anyhow, ByOpens(), generate or plan, "app", 1, n_tools, n_items, bm25_b)
+        return Assistant(tables, encode_anyhow, ByOpens(), plan, "app", 1, 4, 2, bm25_b)
 
     return make
 
@@ -249,27 +242,20 @@ def own_tables(records, write_world):
 @pytest.fixture
 def book(tmp_path, own_tables):
     """What notebooks 01 to 07 leave for the assistant, of the smallest world; the models are missing."""
-    root = tmp_path / "workbook"
-    world = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="smoke"), root)
-    for name in ("items", "opens", "people", "queries", "gold", "other_plans", "toolbox"):
-        world.write(name, own_tables[name])
-    encoder = str(tmp_path / "no-encoder")
-    Workbook(
-        "02_context_baselines", notebook_parameters("02_context_baselines", profile="smoke", encoder=encoder), root
-    ).write("baseline_rankings", pd.DataFrame({"query": ["b-q0"]}))
-    wording = pd.DataFrame({"wording": ["app"], "items": [1]})
-    Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="smoke"), root).write(
-        "tool_wording", wording
-    )
-    ranked = pd.DataFrame({"method": ["lambdamart"], "query": ["b-q0"]})
-    ranking = Workbook("05_lambdamart_rrf", notebook_parameters("05_lambdamart_rrf", profile="smoke", bm25_b=0.4), root)
-    ranking.write("context_rankings", ranked)
-    ranking.write_lines("lambdamart", ['"tree"'])
-    planner = Workbook(
-        "07_planner", notebook_parameters("07_planner", profile="smoke", shown_tools=4, shown_items=2), root
-    )
-    planner.write("plans", own_tables["queries"])
-    adapter = planner.data / "adapters" / "planner" / "training.json"
-    adapter.parent.mkdir(parents=True)
-    adapter.write_text("{}")
+    root, ranked = tmp_path / "workbook", pd.DataFrame({"query": ["b-q0"]})
+    made = {
+        "01_data_gen": ({}, own_tables),
+        "02_context_baselines": ({"encoder": str(tmp_path / "no-encoder")}, {"baseline_rankings": ranked}),
+        "05_lambdamart_rrf": ({"bm25_b": 0.4}, {"context_rankings": ranked}),
+        "06_tool_retrieval": ({}, {"tool_wording": pd.DataFrame({"wording": ["app"], "items": [1]})}),
+        "07_planner": ({"shown_tools": 4, "shown_items": 2}, {"plans": ranked}),
+    }
+    for notebook, (parameters, tables) in made.items():
+        there = Workbook(notebook, notebook_parameters(notebook, profile="smoke", **parameters), root)
+        for name, table in tables.items():
+            there.write(name, table)
+        if notebook == "05_lambdamart_rrf":
+            there.write_lines("lambdamart", ['"tree"'])
+    (there.data / "adapters" / "planner").mkdir(parents=True)
+    (there.data / "adapters" / "planner" / "training.json").write_text("{}")
     return Workbook("explore_assistant", Parameters(profile="smoke"), root)

@@ -8,7 +8,6 @@ import pytest
 
 from lib.assistant import audit
 from lib.assistant.world import frames
-from lib.workbook.artifacts import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +72,3 @@ def test_agreement_is_cohens_over_what_is_asked_as_it_was_read(small):
     assert clear.tolist() == [75, 50, 75, pytest.approx((0.75 - 0.5) / 0.5), 4]  # by chance 3/4·2/4 + 1/4·2/4
     assert np.isnan(found.loc[audit.QUESTIONS["items_right"], "kappa"]), "both always say yes"
     assert audit.agreement(pd.DataFrame(rows), queries, gold.assign(plan="another()")).empty
-
-
-def test_the_readings_that_come_with_the_project_are_whole():
-    readings = pd.concat(pd.read_json(path, lines=True) for path in (ROOT / "data" / "readings").glob("*.jsonl"))
-    per_reader = readings.groupby("reader")["query"].agg(frozenset)
-    assert len(per_reader) == 2
-    assert len(set(per_reader)) == 1, "both read the same queries"
-    assert not readings.duplicated(["reader", "query"]).any()

@@ -22,25 +22,19 @@ from lib.assistant.data_writer import (
     write_world,
 )
 from lib.assistant.needs import parse_call
-from lib.assistant.schemas import APPS, Apps, Persona, WorldKnobs
+from lib.assistant.schemas import Apps, Persona, WorldKnobs
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_world
-from lib.generation.constrained import Grammar, vocabulary
-from lib.generation.local import load_tokenizer
 from lib.generation.remote import DryRun
-from lib.generation.structured import AnswerError, ask, grammar_of, read_answer, schema_of
+from lib.generation.structured import AnswerError, ask, read_answer
 from lib.workbook.inputs import InputError
 from tests.assistant.conftest import ROOT
-from tests.generation.conftest import build_model
 
 FILE = ROOT / "data" / "toolbox.yaml"
 TOOLBOX = Toolbox.from_yaml(FILE)
 TODAY = datetime(2023, 12, 7, 6)
 CUE = "The schema of your answer:\n"
-HOSTILE = [
-    "", "no", "{}", "[]", "<script>alert(1)</script>", '{"items": ' * 500, "x" * 50_000, "\x00",
-    '{"items": [{}]}', '{"text": "\\ud83d"}', '{"api": "no_such_tool"}', '{"thought": "Photos"}',
-]  # fmt: skip
+HOSTILE = ["", "{}", "<script>", "[" * 500, '{"text": "\\ud83d"}', '{"api": "no_such"}', '{"thought": "Photos"}']
 STEPS = ["personas", "items", "queries", "tools", "plans", "thoughts"]
 
 
@@ -194,7 +188,7 @@ def test_nothing_left_is_one_error_and_no_file(tmp_path, step):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_whatever_the_model_answers_the_world_is_valid_or_there_is_one_error(tmp_path, seed):
     rng, wrong = np.random.default_rng(seed), [0.1, 0.5, 0.9][seed % 3]
 
@@ -306,25 +300,6 @@ def test_a_thought_names_apps_and_nothing_else(simulated):
 @pytest.fixture(scope="module")
 def asked(simulated):
     return trials(simulated, n_personas=2, n_items=2, n_queries=5, seed=3)
-
-
-def test_every_form_is_a_grammar_that_takes_right_answers(asked, tmp_path):
-    tokenizer, _ = load_tokenizer(str(build_model(tmp_path)))
-    tokens = vocabulary(tokenizer, len(tokenizer), [tokenizer.eos_token_id])
-    for question in [questions[0] for questions in asked[0].values()] + asked[0]["items"][: len(APPS)]:
-        grammar = Grammar(grammar_of(question.form), tokens)
-        answer = right(question.text, schema_of(question.form))
-        assert grammar.accepts(answer), answer
-        read_answer(answer, question)
-        assert not grammar.accepts('{"x": 1}')
-
-
-def test_a_smaller_trial_is_part_of_a_larger_one(simulated, asked):
-    assert list(asked[0]) == STEPS
-    larger, _ = trials(simulated, n_personas=3, n_items=2, n_queries=7, seed=3)
-    for step in ("items", "queries", "plans"):
-        texts = [question.text for question in asked[0][step]]
-        assert texts == [question.text for question in larger[step][: len(texts)]]
 
 
 def test_the_simulators_own_labels_are_right_and_others_are_not(asked):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from lib.assistant.audit import stands_in
 from lib.assistant.needs import (
-    When,
     alternatives,
     clock_words,
     day_words,
@@ -93,7 +92,7 @@ def test_days_and_half_hours_in_words():
 
 
 def test_what_is_drawn_lies_ahead_and_is_found_in_its_own_words():
-    rng, when = np.random.default_rng(0), When(days=(0, 6), hours=(8, 20))
+    rng, when = np.random.default_rng(0), {"days": (0, 6), "hours": (8, 20)}
     for now in (NOW, NOW.replace(hour=21), NOW.replace(hour=6)):
         for _ in range(100):
             spoken = draw_moment(when, now, rng)

@@ -107,7 +107,7 @@ GOOD_API = "- {api: open_door, app: notes, description: Open a door.}\n"
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        (GOOD_API + GOOD_API, ["open_door", "2 times"]),
+        (GOOD_API + GOOD_API, ["open_door", "more than once"]),
         (GOOD_API + "- {api: shut it, app: notes, description: d, colour: red}", ["record 2", "api"]),
         ("- {api: a, app: notes, description: d, arguments: {x: {description: e, type: str}}}", ["arguments.x.type"]),
         ("- {api: default, app: notes, description: d}", ["default", "reserved"]),

@@ -1,3 +1,5 @@
+"""What a planner is shown, what a plan is worth, and what gold labels never reach."""
+
 import json
 
 import numpy as np
@@ -11,37 +13,17 @@ from lib.assistant.planner import (
     SOURCES,
     Desk,
     Material,
-    Planner,
-    answerable,
-    asked_queries,
-    called_twice,
-    claim_scores,
-    failure_rows,
-    first_call_right,
-    guessed_apis,
-    material_of,
     names_person,
     per_query,
-    plan,
-    plan_second_calls,
-    planner_prompts,
-    published_values,
     score_plans,
-    second_steps,
-    shows_right_tools,
-    template_floor,
-    template_plan,
+    spelled_out,
     values_by_topics,
     with_other_plans,
 )
-from lib.assistant.planners import training_inputs, training_pairs, training_sample, with_gold_tools
-from lib.assistant.plans import CAUSES
+from lib.assistant.plans import RightPlan
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import signature
 from lib.assistant.tools import ALONE, BY_SEARCH, CONTEXT, named_world
-from lib.assistant.tools import RETRIEVED as ITEMS_OF
-from lib.evaluation.inference import mean_interval
-from lib.generation.answers import Answer, Answers, Cost, KeptModel, key_of
 
 FUNCTIONS = [
     {
@@ -64,7 +46,13 @@ FUNCTIONS = [
         "parameters": {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]},
     },
 ]
-APPS = {"find_event": "calendar", "send_mail": "mail", "open_note": "notes"}
+TOOLBOX = pd.DataFrame(
+    {
+        "api": ["find_event", "send_mail", "open_note"],
+        "app": ["calendar", "mail", "notes"],
+        "function": list(map(json.dumps, FUNCTIONS)),
+    }
+)
 ITEMS = pd.DataFrame(
     [
         ("ana-2", "ana", "calendar", "Steering round", "Steering round. Room 4. Dana Ruiz"),
@@ -86,32 +74,35 @@ QUERIES = pd.DataFrame(
     ],
     columns=["query", "persona", "split", "text", "time", "weekday", "place"],
 )
+FIND = {"find_event": {"title": ["Steering round"]}}
+SEND = {"send_mail": {"to": ["dana@x.example"], "subject": ["Steering round"], "body": ["", "late"]}}
 GOLD = pd.DataFrame(
     {
         "query": ["q1", "q2", "q3"],
         "need": ["late", "list", "late"],
-        "apis": [["send_mail", "find_event"][::-1], ["default"], ["find_event"]],
+        "kind": "habit",
+        "apis": [["find_event", "send_mail"], ["default"], ["find_event"]],
         "relevant": [["ana-2", "ana-1"], ["bo-1"], ["bo-1"]],
         "plan": [TWO_CALLS, "default()", 'find_event(title="Steering round")'],
-        "answers": [
-            json.dumps(
-                [
-                    {"find_event": {"title": ["Steering round"]}},
-                    {"send_mail": {"to": ["dana@x.example"], "subject": ["Steering round"], "body": ["", "late"]}},
-                ]
-            ),
-            json.dumps([{"default": {}}]),
-            json.dumps([{"find_event": {"title": ["Steering round"]}}]),
-        ],
+        "answers": [json.dumps(answers) for answers in ([FIND, SEND], [{"default": {}}], [FIND])],
     }
 )
+OTHERS = pd.DataFrame(
+    {
+        "query": ["q3"],
+        "apis": [["open_note"]],
+        "plan": ['open_note(title="Steering")'],
+        "answers": [json.dumps([{"open_note": {"title": ["Steering"]}}])],
+    }
+)
+ORDERS = {
+    "query_only": ["open_note", "send_mail", "find_event"],
+    "query_plus_context": ["find_event", "open_note", "send_mail"],
+}
 TOOLS = pd.DataFrame(
     [
         (setting, query, item, rank)
-        for setting, order in {
-            "query_only": ["open_note", "send_mail", "find_event"],
-            "query_plus_context": ["find_event", "open_note", "send_mail"],
-        }.items()
+        for setting, order in ORDERS.items()
         for query in ("q1", "q2", "q3")
         for rank, item in enumerate(order, start=1)
     ],
@@ -124,52 +115,49 @@ RETRIEVED = pd.DataFrame(
 
 @pytest.fixture
 def desk():
-    return Desk(ITEMS, PEOPLE, FUNCTIONS, APPS)
+    return Desk(ITEMS, PEOPLE, TOOLBOX)
 
 
-def inputs(setting, n_tools=2, n_items=1, rows=QUERIES, gold=GOLD, tools=TOOLS):
-    desk = Desk(ITEMS, PEOPLE, FUNCTIONS, APPS)
-    return Material(desk, rows, gold, tools, RETRIEVED, n_tools, n_items).shown(rows, setting)
+def material_of(gold=GOLD, tools=TOOLS, n_tools=2, n_items=1):
+    return Material(Desk(ITEMS, PEOPLE, TOOLBOX), QUERIES, gold, tools, RETRIEVED, n_tools, n_items)
+
+
+def shown(setting, **how):
+    return material_of(**how).shown(QUERIES, setting).set_index("query")
+
+
+# ---------------------------------------------------------------- prompts
 
 
 def test_each_setting_shows_what_table_3_says():
-    assert inputs("lower_bound")[["tools", "items"]].isna().all(axis=None)
-    rag = inputs("rag").set_index("query").loc["q1"]
+    assert shown("lower_bound")[["tools", "items"]].isna().all(axis=None)
+    rag = shown("rag").loc["q1"]
     assert (rag["tools"], rag["items"]) == (["open_note", "send_mail", "default"], None)
-    tuned = inputs("context_tuned_rag").set_index("query").loc["q1"]
+    tuned = shown("context_tuned_rag").loc["q1"]
     assert (tuned["tools"], tuned["items"]) == (["find_event", "open_note", "default"], ["ana-1"])
-    upper = inputs("upper_bound").set_index("query")
+    upper = shown("upper_bound")
     assert upper["tools"].tolist() == [["find_event", "send_mail"], ["default"], ["find_event"]]
     assert upper["items"].isna().all()
-    assert inputs("context_tuned_upper_bound").set_index("query").loc["q1", "items"] == ["ana-1", "ana-2"]
+    assert shown("context_tuned_upper_bound").loc["q1", "items"] == ["ana-1", "ana-2"]
 
 
 def test_queries_without_tools_are_named():
     with pytest.raises(InputError, match="query_only for query q1: run notebook 06"):
-        inputs("rag", tools=TOOLS[:0])
+        shown("rag", tools=TOOLS[:0])
 
 
-def test_the_order_of_labels_never_shows():
-    turned = GOLD.assign(
-        apis=GOLD["apis"].map(lambda names: names[::-1]), relevant=GOLD["relevant"].map(lambda x: x[::-1])
-    )
-    for setting in SETTINGS:
-        assert inputs(setting).equals(inputs(setting, gold=turned))
-
-
-def test_labels_reach_no_prompt_but_the_upper_bounds(desk):
+def test_labels_reach_no_prompt_but_the_upper_bounds_and_there_their_order_never_shows():
+    turned = GOLD.assign(**{name: GOLD[name].map(lambda names: names[::-1]) for name in ("apis", "relevant")})
     other = GOLD.assign(apis=[["open_note"]] * 3, relevant=[["ana-1"], ["bo-1"], ["bo-1"]], plan="", answers="[]")
     for setting, sources in SETTINGS.items():
-        frames = [inputs(setting, gold=labels) for labels in (GOLD, other)]
-        prompts = [planner_prompts(desk, frame, QUERIES) for frame in frames]
-        assert (prompts[0] == prompts[1]) == ("gold" not in sources)
+        once, again, lied = (material_of(gold).prompted(QUERIES, [setting]) for gold in (GOLD, turned, other))
+        assert once.equals(again)
+        assert once["prompt"].equals(lied["prompt"]) == ("gold" not in sources)
 
 
-def test_a_prompt_reads_as_documented(desk):
-    prompt = planner_prompts(
-        desk, inputs("context_tuned_rag", n_items=2), QUERIES, thoughts={"q1": "Check 'Calendar'."}
-    )[0]
-    assert prompt == (
+def test_a_prompt_reads_as_documented():
+    made = material_of(n_items=2).prompted(QUERIES, ["context_tuned_rag"], {"q1": "Check 'Calendar'."})
+    assert made["prompt"][0] == (
         "Request (Monday 2024-03-04 08:50, commute): I'm running late.\nThought: Check 'Calendar'.\n"
         "Context:\nNotes: For Dana. cost per head\nCalendar: Steering round. Room 4. Dana Ruiz\n"
         "Contact: Dana Ruiz, dana@x.example, +1 5\nTools:\nfind_event(title)\nopen_note(title)\ndefault()\nPlan:\n"
@@ -177,75 +165,49 @@ def test_a_prompt_reads_as_documented(desk):
 
 
 def test_contacts_are_the_personas_own_and_named(desk):
-    assert desk.contact_lines("bo", "tell dana") == ["Contact: Dana Ito, ito@x.example, +1 6"]
-    assert desk.contact_lines("bo", "tell Danae") == []
-    assert desk.contact_lines("nobody", "tell Dana") == []
-    assert names_person("the Ruiz account", "Dana Ruiz")
+    assert desk.context_lines("bo", "tell dana", []) == ["Contact: Dana Ito, ito@x.example, +1 6"]
+    assert desk.context_lines("bo", "tell Danae", []) == desk.context_lines("nobody", "tell Dana", []) == []
+    assert names_person("the Ruiz account", "Dr. Dana Ruiz")
     assert not names_person("the ruiz account", "Dana Ruiz")
-    assert names_person("ask ana", "Ana")
+    assert not names_person("ask Dr. Who", "Dr. Dana Ruiz")
 
 
 def test_a_call_returns_the_item_that_it_names(desk):
-    assert desk.execute("ana", ("find_event", {"title": "steering round"})).startswith(
-        "Calendar: Steering round. Room 4"
-    )
-    assert "dana@x.example" in desk.execute("ana", ("find_event", {"title": "Steering round"}))
+    found = desk.execute("ana", ("find_event", {"title": "steering round"}))
+    assert found.startswith("Calendar: Steering round. Room 4")
+    assert "dana@x.example" in found
     assert "Room 9" in desk.execute("bo", ("find_event", {"title": "Steering round"}))
-    for call in (
-        ("open_note", {"title": "Steering round"}),
-        ("find_event", {"title": 3}),
-        ("made_up", {}),
-        ("find_event", {}),
-    ):
+    for call in (("open_note", {"title": "Steering round"}), ("find_event", {"title": 3}), ("made_up", {})):
         assert desk.execute("ana", call) == NOTHING_FOUND
     assert desk.execute("nobody", ("find_event", {"title": "Steering round"})) == NOTHING_FOUND
 
 
 def test_the_template_reads_nothing_but_apps_and_titles(desk):
-    assert template_plan(desk, ["send_mail", "open_note", "find_event"], ["ana-2"]) == TWO_CALLS.split("\n")[0]
-    assert template_plan(desk, ["send_mail", "open_note"], ["ana-2", "ana-1"]) == 'open_note(title="For Dana")'
-    assert template_plan(desk, ["send_mail", "default"], ["ana-2"]) == "default()"
-    assert template_plan(desk, ["find_event"], []) == "default()"
+    assert desk.template(["send_mail", "open_note", "find_event"], ["ana-2"]) == TWO_CALLS.split("\n")[0]
+    assert desk.template(["send_mail", "open_note"], ["ana-2", "ana-1"]) == 'open_note(title="For Dana")'
+    assert desk.template(["send_mail", "default"], ["ana-2"]) == desk.template(["find_event"], []) == "default()"
 
 
-def test_training_leaves_held_out_needs_and_evaluation_alone():
-    sample = training_sample(QUERIES, GOLD, ["q3"], ["late"], 10, seed=1)
-    assert sample["query"].tolist() == ["q2"]
-    assert training_sample(QUERIES, GOLD, [], [], 10, seed=1).equals(training_sample(QUERIES, GOLD, [], [], 10, seed=1))
-
-
-def test_forms_occur_equally_often_and_thoughts_come_first():
-    many = pd.DataFrame({"query": [f"t{i}" for i in range(40)], "split": "training"})
-    gold = many.assign(need="late")
-    sample = training_sample(many, gold, ["t3", "t5"], [], 20, seed=3)
-    assert sample["setting"].value_counts().to_dict() == dict.fromkeys(SETTINGS, 4)
-    assert {"t3", "t5"} <= set(sample["query"])
-    assert len(set(sample["query"])) == 20
-
-
-def test_plans_of_two_calls_are_also_learned_step_by_step(desk):
-    rows = QUERIES[QUERIES["split"] == "training"]
-    pairs = training_pairs(desk, inputs("context_tuned_rag", rows=rows), QUERIES, GOLD, {"q2": "Check."})
-    assert pairs[["query", "step", "thought"]].to_numpy().tolist() == [
-        ["q1", 1, False],
-        ["q2", 1, True],
-        ["q1", 2, False],
-    ]
-    assert pairs["target"].tolist() == [TWO_CALLS, "default()", TWO_CALLS.split("\n")[1]]
-    second = pairs["prompt"].iloc[2]
-    assert second.endswith(
-        'Plan:\nfind_event(title="Steering round")\nResult: Calendar: Steering round. Room 4. Dana Ruiz; '
-        "Contact: Dana Ruiz, dana@x.example, +1 5\nThen:\n"
-    )
-
-
-def test_the_second_step_follows_what_was_planned_not_the_label(desk):
-    steps = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, ["open_note(title='For Dana')\nnonsense("])
+def test_the_second_step_follows_what_was_planned_not_the_label():
+    rows = material_of().shown(QUERIES[:1], "rag")
+    steps = material_of().second_steps(rows, ["open_note(title='For Dana')\nnonsense("])
     assert steps["first"].iloc[0] == 'open_note(title="For Dana")'
     assert "Result: Notes: For Dana" in steps["prompt"].iloc[0]
-    hopeless = second_steps(desk, inputs("rag", rows=QUERIES[:1]), QUERIES, ["no plan at all"])
+    hopeless = material_of().second_steps(rows, ["no plan at all"])
     assert hopeless["first"].iloc[0] == "default()"
     assert f"Result: {NOTHING_FOUND}" in hopeless["prompt"].iloc[0]
+
+
+def test_signatures_mark_optional_arguments():
+    assert signature(FUNCTIONS[1]) == "send_mail(to, subject, body?)"
+
+
+# ---------------------------------------------------------------- scores
+
+
+def scored(query, texts, gold=GOLD):
+    plans = pd.DataFrame({"query": query, "text": list(texts), "tools": None, "prompt": ""})
+    return score_plans(plans, gold, FUNCTIONS)
 
 
 def test_plans_are_scored_by_every_measure():
@@ -257,290 +219,80 @@ def test_plans_are_scored_by_every_measure():
         'find_meeting(title="Steer': (0, 0, 100, 0, "unparsed"),
         'find_event(title="Steering")': (0, 0, 0, 100, "wrong_value"),
         "no idea": (0, 0, 0, 0, "unparsed"),
+        "default()": (0, 0, 0, 0, "wrong_api"),
     }
-    plans = pd.DataFrame({"query": "q3", "text": list(texts)})
-    scored = score_plans(plans, GOLD, FUNCTIONS)
+    found = scored("q3", texts)
     columns = ["ast_accuracy", "exact_match", "hallucination", "right_api", "failure"]
-    assert scored[columns].apply(tuple, axis=1).tolist() == list(texts.values())
-
-
-OTHERS = pd.DataFrame(
-    {
-        "query": ["q3"],
-        "apis": [["open_note"]],
-        "plan": ['open_note(title="Steering")'],
-        "answers": [json.dumps([{"open_note": {"title": ["Steering"]}}])],
-    }
-)
+    assert found[columns].apply(tuple, axis=1).tolist() == list(texts.values())
+    assert found["arguments"].dropna().tolist() == [100, 100, 0], "of plans whose API is right"
+    assert scored("q2", ["default()"])["ast_accuracy"].tolist() == [100]
+    assert {"ast_accuracy", "failure"} <= set(scored("q3", []))
 
 
 def test_a_plan_that_does_as_well_is_right_for_its_query_alone():
     """What is wrong with a plan is told by the right plan that calls the same APIs."""
     texts = {
         'open_note(title="Steering")': (100, 100, 100, ""),
-        "open_note(title='steering')": (100, 0, 100, ""),
         'open_note(title="For Dana")': (0, 0, 100, "wrong_value"),
         'find_event(title="Steering round")': (100, 100, 100, ""),
-        'find_event(title="Steering")': (0, 0, 100, "wrong_value"),
         'send_mail(to="a", subject="b")': (0, 0, 0, "wrong_api"),
         'find_event(title="Steering round")\nopen_note(title="Steering")': (0, 0, 0, "wrong_number_of_calls"),
     }
-    plans = pd.DataFrame({"query": "q3", "text": list(texts)})
     gold = with_other_plans(GOLD, OTHERS)
     columns = ["ast_accuracy", "exact_match", "right_api", "failure"]
-    scored = score_plans(plans, gold, FUNCTIONS)
-    assert scored[columns].apply(tuple, axis=1).tolist() == list(texts.values())
-    elsewhere = score_plans(plans.assign(query="q2"), gold, FUNCTIONS)
-    assert not elsewhere["ast_accuracy"].any()
-    assert not elsewhere["right_api"].any()
+    assert scored("q3", texts, gold)[columns].apply(tuple, axis=1).tolist() == list(texts.values())
+    assert not scored("q2", texts, gold)[["ast_accuracy", "right_api"]].any(axis=None)
+    assert scored("q3", OTHERS["plan"])["failure"].tolist() == ["wrong_api"], "without other plans"
 
 
-def test_without_other_plans_the_gold_one_alone_is_right():
-    plans = pd.DataFrame({"query": "q3", "text": OTHERS["plan"]})
-    none = with_other_plans(GOLD, OTHERS[:0])
-    for gold in (GOLD, none):
-        assert score_plans(plans, gold, FUNCTIONS)["failure"].tolist() == ["wrong_api"]
-    assert none["also"].tolist() == [[], [], []]
-
-
-def test_a_prompt_may_spell_out_another_plan(desk):
-    rows = pd.DataFrame({"query": "q3", "tools": [["open_note"], ["find_event"], ["send_mail"], None]})
-    gold = with_other_plans(GOLD, OTHERS)
-    assert shows_right_tools(rows, GOLD).tolist() == [False, True, False, False]
-    assert shows_right_tools(rows, gold).tolist() == [True, True, False, False]
-    prompts = ["It is about Steering."] * 4  # the title of the note, not that of the event
-    assert answerable(prompts, rows, GOLD)[:3].tolist() == [0, 0, 0]
-    assert answerable(prompts, rows, gold)[:3].tolist() == [100, 0, 0]
-
-
-def test_only_the_gold_plan_is_taught(desk):
-    """Retrieval that found the other plan's tool alone has missed the gold one."""
-    rankings = pd.DataFrame(
-        [
-            (setting, query, "open_note", 1)
-            for setting in ("query_only", "query_plus_context")
-            for query in GOLD["query"]
-        ],
-        columns=["setting", "query", "item", "rank"],
-    )
-    retrieved = pd.DataFrame(columns=["query", "item", "rank"])
-    asked = QUERIES[2:].assign(setting="rag")
-    gold = with_other_plans(GOLD, OTHERS)
-    material = Material(desk, QUERIES, gold, rankings, retrieved, 2, 2)
-    found, missed = training_inputs(material, asked, seed=0)
-    assert missed == 1
-    assert found["tools"].iloc[0] == ["find_event", "default"]
-    assert training_pairs(desk, found, QUERIES, gold, {})["target"].tolist() == [GOLD["plan"].iloc[2]]
-
-
-def test_no_plan_is_no_score():
-    scored = score_plans(pd.DataFrame({"query": [], "text": []}), GOLD, FUNCTIONS)
-    assert scored.empty
-    assert {"ast_accuracy", "failure"} <= set(scored)
-
-
-def test_training_prompts_show_the_gold_tools():
-    rows = pd.concat([inputs(setting) for setting in SETTINGS], ignore_index=True)
-    completed = with_gold_tools(rows, GOLD, seed=0)
-    for before, after in zip(rows.itertuples(), completed.itertuples(), strict=True):
-        if SETTINGS[before.setting][0] in ("none", "gold"):
-            assert after.tools == before.tools
-        else:
-            assert set(GOLD.set_index("query").loc[after.query, "apis"]) <= set(after.tools)
-            assert after.tools[-1] == "default"
-            assert len(after.tools) == len(set(after.tools)) == len(before.tools)
-    places = [with_gold_tools(inputs("rag")[2:], GOLD, seed)["tools"].iloc[0].index("find_event") for seed in range(9)]
-    assert set(places) == {0, 1}
-
-
-def test_no_tool_fits_is_never_made_up():
-    plans = pd.DataFrame({"query": ["q2", "q3"], "text": "default()"})
-    scored = score_plans(plans, GOLD, FUNCTIONS)
-    assert scored["ast_accuracy"].tolist() == [100, 0]
-    assert scored["hallucination"].tolist() == [0, 0]
-
-
-def test_answerable_means_that_the_prompt_spells_it_out(desk):
-    def share(setting, **numbers):
-        rows = inputs(setting, **numbers)
-        return answerable(planner_prompts(desk, rows, QUERIES), rows, GOLD).tolist()
+def test_answerable_means_that_the_prompt_spells_it_out():
+    def share(setting, gold=GOLD, **numbers):
+        plans = material_of(gold, **numbers).prompted(QUERIES, [setting]).assign(text="")
+        return score_plans(plans, gold, FUNCTIONS)["answerable"].tolist()
 
     assert np.isnan(share("lower_bound")).all()
     assert share("upper_bound") == [0, 100, 0]
     assert share("context_tuned_upper_bound") == [100, 100, 100]
     assert share("context_tuned_rag") == [0, 100, 100]  # q1: send_mail is not among the first two tools
     assert share("context_tuned_rag", n_tools=3, n_items=2) == [100, 100, 100]
-
-
-def test_signatures_mark_optional_arguments():
-    assert signature(FUNCTIONS[1]) == "send_mail(to, subject, body?)"
-    assert signature({"name": "now"}) == "now()"
-
-
-# ---------------------------------------------------------------- planning
-
-
-class Titles:
-    """A model that calls the first tool that it is shown with the first item's title, and takes note of prompts."""
-
-    dtype = "float32"
-
-    def __init__(self):
-        self.prompts = []
-
-    def generate(self, prompts, max_new_tokens, progress=False):
-        self.prompts += prompts
-        self.finished, self.costs = [True] * len(prompts), [Cost()] * len(prompts)
-        return [self.answer(prompt.split("\n")) for prompt in prompts]
-
-    @staticmethod
-    def answer(lines):
-        tool = lines[lines.index("Tools:") + 1].partition("(")[0] if "Tools:" in lines else "default"
-        item = lines[lines.index("Context:") + 1] if "Context:" in lines else "?"
-        return f'{tool}(title="{item.partition(": ")[2].partition(".")[0]}")'
-
-
-@pytest.fixture
-def material(desk):
-    return Material(desk, QUERIES, with_other_plans(GOLD, OTHERS), TOOLS, RETRIEVED, 2, 1)
-
-
-@pytest.fixture
-def planner():
-    model = Titles()
-    return Planner(KeptModel(Answers(), "w", lambda: model), 20), model
-
-
-def test_a_plan_is_made_from_its_settings_prompt_and_judged(material, planner):
-    one, model = planner
-    asked = material.evaluated
-    found = plan("context_tuned_rag", material, one, asked, {"q3": "Check."}).iloc[0]
-    assert model.prompts == [found["prompt"]]
-    assert "Thought: Check." in found["prompt"]
-    assert found["text"] == 'find_event(title="Steering round")'
-    assert found[["ast_accuracy", "answerable", "need", "setting"]].tolist() == [100, 100, "late", "context_tuned_rag"]
-    assert plan("rag", material, one, asked)["right_api"].tolist() == [100], "open_note does as well"
-
-
-def test_a_second_call_is_planned_after_the_first_was_made(material, planner):
-    one, model = planner
-    at_once = plan("context_tuned_upper_bound", material, one, QUERIES[:1])
-    assert called_twice(at_once).tolist() == [False]
-    assert first_call_right(at_once.assign(text=TWO_CALLS), material) == [True]
-    assert first_call_right(at_once.assign(text=TWO_CALLS.split("\n")[1]), material) == [False]
-    found = plan_second_calls(at_once.assign(text=TWO_CALLS), material, one)
-    assert found["text"].iloc[0].startswith(TWO_CALLS.split("\n")[0] + "\nfind_event(")
-    assert "Result: Calendar: Steering round" in model.prompts[-1]
-    assert found["ast_accuracy"].tolist() == [0]
-
-
-def test_floors_fill_in_the_title_of_the_first_item_of_the_apps(material, planner):
-    ours = plan("context_tuned_rag", material, planner[0], material.evaluated)
-    assert template_floor(material, ours)["text"].tolist() == ['find_event(title="Steering round")']
-    for guess, text in {"open_note": "default()", "find_event": 'find_event(title="Steering round")'}.items():
-        assert template_floor(material, ours, pd.Series({"q3": guess}))["text"].tolist() == [text]
-
-
-def test_the_classifier_learns_from_training_queries_alone(desk):
-    names = [f"q{i:02}" for i in range(40)]
-    gold = pd.DataFrame({"query": names, "apis": [["a"] if i % 2 else ["b"] for i in range(40)]})
-    world = Material(desk, pd.DataFrame({"query": names}), gold, TOOLS, RETRIEVED, 2, 1)
-    vectors = np.array([[1.0, 0.0] if i % 2 else [0.0, 1.0] for i in range(40)])
-    assert guessed_apis(vectors, world, names[:21], ["q30", "q31"]).to_dict() == {"q30": "b", "q31": "a"}
-
-
-# ---------------------------------------------------------------- values
-
-
-def judged_plans(rights, n=40):
-    """Plans of some settings, of which the first so many queries' are right; ten topics."""
-    frames = []
-    for setting, right in rights.items():
-        scores = np.where(np.arange(n) < right, 100.0, 0.0)
-        frame = {"query": [f"q{i:02}" for i in range(n)], "need": [f"need{i % 10}" for i in range(n)]}
-        frame |= dict.fromkeys(("ast_accuracy", "exact_match"), scores) | {"right_api": np.maximum(scores, 0)}
-        frame |= {"hallucination": 0.0, "answerable": 100.0, "failure": np.where(scores > 0, "", "wrong_api")}
-        frames.append(pd.DataFrame(frame).assign(setting=setting))
-    return pd.concat(frames, ignore_index=True)
+    other = [RightPlan(*plan) for plan in OTHERS[["apis", "plan", "answers"]].itertuples(index=False)]
+    assert spelled_out("It is about Steering.", ["open_note"], other)
+    assert not spelled_out("It is about Steering.", ["find_event"], other)
 
 
 def test_values_are_over_topics_known_and_new():
-    scores, over = per_query(judged_plans({"rag": 4, "upper_bound": 40}), 200, 0)
+    frames = []
+    for setting, n_right in {"rag": 10, "upper_bound": 40}.items():
+        right = np.where(np.arange(40) < n_right, 100.0, 0.0)
+        frame = {"query": [f"q{i:02}" for i in range(40)], "need": [f"need{i % 10}" for i in range(40)]}
+        frame |= dict.fromkeys(MEASURES, right) | {"hallucination": 0.0, "setting": setting}
+        frames.append(pd.DataFrame(frame))
+    scores, over = per_query(pd.concat(frames), 200, 0)
     table = values_by_topics(scores, over, {"need0", "need1"}).set_index(["setting", "topics", "metric"])
     assert set(table.index.get_level_values("metric")) == set(MEASURES)
-    assert table.loc[("rag", "all", "ast_accuracy"), "value"] == pytest.approx(10)
+    assert table.loc[("rag", "all", "ast_accuracy"), ["value", "over_queries"]].tolist() == [25, 25]
     assert table.loc[("rag", "new", "ast_accuracy"), ["value", "n_topics", "n"]].tolist() == [25, 2, 8]
     assert table.loc[("rag", "known", "ast_accuracy"), ["n_topics", "n"]].tolist() == [8, 32]
     best = table.loc[("upper_bound", "all", "ast_accuracy")]
     assert best["value"] == best["ci_high"] == 100
     assert 90 < best["ci_low"] < 92  # Wilson for 40 of 40
-    assert table.loc[("rag", "all", "hallucination"), "ci_high"] == pytest.approx(8.76, abs=0.01)
-
-
-def test_accuracy_is_the_product_of_its_parts():
-    plans = judged_plans({"rag": 10})
-    plans["right_api"] = np.where(np.arange(40) < 20, 100.0, 0.0)
-    means = per_query(plans, 100, 0)[0].mean()
-    assert means["rag", "arguments", 1] == 50
-    assert means["rag", "ast_accuracy", 1] == means["rag", "right_api", 1] * means["rag", "arguments", 1] / 100
-
-
-def test_published_accuracy_is_the_product_of_its_parts_too(root):
-    table = published_values(root / "data" / "published" / "planner.csv").set_index(["setting", "metric"])["published"]
-    assert table["lower_bound", "right_api"] == pytest.approx(47.85, abs=0.01)
-    assert table["rag", "right_api"] == pytest.approx(83.51, abs=0.01)
-    assert table["context_tuned_rag", "right_api"] == pytest.approx(93.04, abs=0.01)
-    assert table["upper_bound", "right_api"] == 100
-    assert table["rag", "arguments"] == 91.47
-    assert table["rag", "right_api"] * table["rag", "arguments"] / 100 == pytest.approx(table["rag", "ast_accuracy"])
-
-
-def test_causes_of_failure_have_intervals_over_topics():
-    plans = judged_plans({"rag": 10, "upper_bound": 30})
-    _, over = per_query(plans, 200, 0)
-    rows = failure_rows(plans.sample(frac=1, random_state=0), over)
-    assert rows.groupby("setting")["percent"].sum().to_numpy() == pytest.approx(100)
-    assert len(rows) == 2 * (1 + len(CAUSES))
-    row = rows.set_index(["setting", "failure"]).loc[("rag", "wrong_api")]
-    found = mean_interval(np.where(np.arange(40) < 10, 0.0, 100.0), over)
-    assert row[["percent", "ci_low", "ci_high"]].tolist() == pytest.approx(list(found))
-
-
-def test_scores_of_claims_name_the_need():
-    scores = claim_scores(judged_plans({"rag": 1}))
-    assert scores["metric"].value_counts().to_dict() == dict.fromkeys(
-        ("ast_accuracy", "exact_match", "hallucination", "right_api"), 40
-    )
-    row = scores[(scores["query"] == "q05") & (scores["metric"] == "right_api")].iloc[0]
-    assert row[["need", "k", "method", "value"]].tolist() == ["need5", 1, "rag", 0.0]
 
 
 # ---------------------------------------------------------------- the named worlds
 
 SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})
-NAMES = ("explicit", "mixed", "hard")
 # the first tool of every query
 FIRST = {
     ALONE: "play_song", BY_SEARCH: "open_note", CONTEXT: "find_place", f"{ALONE}/lambdamart": "play_album",
     f"{BY_SEARCH}/lambdamart": "read_mail", f"{CONTEXT}/lambdamart": "find_reminder",
 }  # fmt: skip
-SEEN = {
-    BY_SEARCH: {
-        "rag": "play_song", "rag/lambdamart": "play_album", "context_tuned_rag": "open_note",
-        "context_tuned_rag/lambdamart": "read_mail",
-    },
-    CONTEXT: {"context_tuned_rag": "find_place", "context_tuned_rag/lambdamart": "find_reminder"},
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def worlds(data):
-    return {name: named_world(data, name, SIZE, 3) for name in NAMES}
-
-
-def rankings_in(frames):
-    """Of every evaluation query: one and the same tool first in each run, and an item of its persona: its first by
-    search, its last by LambdaMART."""
+def hard(data):
+    """A small world, and of every evaluation query: one and the same tool first in each run, and an item of its
+    persona: its first by search, its last by LambdaMART."""
+    frames = named_world(data, "hard", SIZE, 3)
     asked, rows = frames["queries"].query("split == 'evaluation'"), []
     items = frames["items"].groupby("persona")["item"].agg(["first", "last"])
     for setting, tool in FIRST.items():
@@ -548,74 +300,27 @@ def rankings_in(frames):
             rows.append(pd.DataFrame({"query": asked["query"], "item": name, "rank": rank, "setting": setting}))
     for context, which in ((BY_SEARCH, "first"), (CONTEXT, "last")):
         found = {"query": asked["query"], "item": asked["persona"].map(items[which]), "rank": 1}
-        rows.append(pd.DataFrame(found).assign(setting=ITEMS_OF[context]))
-    return pd.concat(rows, ignore_index=True)
+        rows.append(pd.DataFrame(found).assign(setting=f"items of {context}"))
+    return frames, pd.concat(rows, ignore_index=True), asked
 
 
-@pytest.mark.parametrize("context", [BY_SEARCH, CONTEXT])
-def test_tools_and_items_are_those_of_the_world_and_context(worlds, context):
-    frames = worlds["hard"]
-    there = material_of(frames, rankings_in(frames), context, 1, 1)
-    prompts = there.prompted(there.evaluated, SEEN[context]).set_index("setting")
-    for setting, tool in SEEN[context].items():
-        assert all(tools == [tool, "default"] for tools in prompts.loc[setting, "tools"])
-    asker = frames["queries"].set_index("query")["persona"]
-    items = frames["items"].groupby("persona")["item"].agg("first" if context == BY_SEARCH else "last")
-    shown_there = prompts.loc["context_tuned_rag"]
-    assert [items_[0] for items_ in shown_there["items"]] == shown_there["query"].map(asker).map(items).tolist()
-    with pytest.raises(InputError, match="run notebook 06"):
-        lacking = rankings_in(frames).query("setting != @ALONE")
-        there = material_of(frames, lacking, context, 1, 1)
-        there.prompted(there.evaluated, ["rag"])
+@pytest.mark.parametrize(("context", "which"), [(BY_SEARCH, "first"), (CONTEXT, "last")])
+def test_tools_and_items_are_those_of_the_world_and_context(hard, context, which):
+    frames, ranked, asked = hard
+    prompts = Material.of_world(frames, ranked, context, 1, 1).prompted(asked, SOURCES).set_index("setting")
+    for setting, (tools_from, _) in SOURCES.items():
+        if tools_from not in ("none", "gold"):
+            tool = FIRST[tools_from.replace(CONTEXT, context)]
+            assert all(tools == [tool, "default"] for tools in prompts.loc[setting, "tools"])
+    items = asked["persona"].map(frames["items"].groupby("persona")["item"].agg(which))
+    assert [found[0] for found in prompts.loc["context_tuned_rag", "items"]] == items.tolist()
 
 
-def test_no_label_of_a_world_stands_in_a_prompt_but_those_of_the_upper_bounds(worlds):
-    frames = worlds["mixed"]
-    gold = frames["gold"]
-    lied = gold.assign(apis=[["snooze_reminder"]] * len(gold), relevant=[[]] * len(gold), plan="x()")
-    before, after = (
-        material_of(frames | {"gold": labels}, rankings_in(frames), BY_SEARCH, 1, 1) for labels in (gold, lied)
-    )
-    one, two = (there.prompted(there.evaluated, SOURCES) for there in (before, after))
-    bound = one["setting"].str.contains("upper_bound")
-    assert (one["prompt"] == two["prompt"])[~bound].all()
-    assert (one["prompt"] != two["prompt"])[bound].mean() > 0.9
-
-
-def kept(prompts):
-    """A store of plans for some prompts, of the model `w`."""
-    answers = Answers()
-    answers.add({key_of("w", prompt, 20): Answer("default()") for prompt in prompts})
-    return answers
-
-
-def test_as_many_queries_are_asked_as_have_all_their_plans_kept(worlds):
-    """If as many as wanted have; of contexts and settings together, else as even by kind as there are."""
-    frames = worlds["hard"]
-    views = [
-        (material_of(frames, rankings_in(frames), context, 1, 1), list(settings)) for context, settings in SEEN.items()
-    ]
-    among = views[0][0].evaluated
-    prompts = pd.concat([there.prompted(among, settings) for there, settings in views])
-    some = prompts[prompts["query"].isin(among["query"][1:])]["prompt"]
-    rest = prompts[prompts["query"] == among["query"].iloc[0]]["prompt"]
-    one = Planner(KeptModel(kept([*some, *rest[1:]]), "w"), 20)
-    assert asked_queries(views, one, among, 4, 3)["query"].tolist() == among["query"].tolist()[1:]
-    assert len(asked_queries(views, one, among, len(among), 3)) == len(among)
-    nothing = Planner(KeptModel(Answers(), "w"), 20)
-    drawn = asked_queries(views, nothing, among, 6, 3)
-    kinds = frames["gold"].set_index("query")["kind"].loc[drawn["query"]]
-    assert len(drawn) == 6
-    assert kinds.value_counts().max() <= 3
-    nothing.asks = False
-    assert asked_queries(views, nothing, among, 6, 3).empty, "nobody to ask"
-
-
-def test_without_retrieval_hard_gives_nothing_away(worlds):
+def test_without_retrieval_hard_gives_nothing_away(hard, data):
     """But explicit does: there most requests say their arguments."""
-    spelled = {}
-    for name in ("explicit", "hard"):
-        there = material_of(worlds[name], rankings_in(worlds[name]), BY_SEARCH, 1, 1)
-        prompts = there.prompted(there.evaluated, ["upper_bound"])
-        spelled[name] = answerable(prompts["prompt"], prompts, there.gold).mean()
-    assert spelled["hard"] < 20 < 70 < spelled["explicit"]
+    answerable = {}
+    for name, frames in {"hard": hard[0], "explicit": named_world(data, "explicit", SIZE, 3)}.items():
+        there = Material.of_world(frames, hard[1], BY_SEARCH, 1, 1)
+        plans = there.prompted(frames["queries"].query("split == 'evaluation'"), ["upper_bound"]).assign(text="")
+        answerable[name] = score_plans(plans, there.gold, there.desk.functions)["answerable"].mean()
+    assert answerable["hard"] < 20 < 70 < answerable["explicit"]

@@ -1,4 +1,4 @@
-"""Who plans: what an instruct model is shown that was not tuned, what identifies a planner, whose plans are kept."""
+"""What a planner learns from, what identifies a planner, whose plans are kept, and who is asked."""
 
 import json
 from dataclasses import replace
@@ -7,154 +7,162 @@ import pandas as pd
 import pytest
 
 from lib.assistant import planners as module
-from lib.assistant.planner import SETTINGS, Desk, Material, with_other_plans
+from lib.assistant.planner import SETTINGS, with_other_plans
 from lib.assistant.planners import (
-    EXAMPLES,
-    INSTRUCT_MODEL,
     LARGER_RATE,
-    MAX_TOKENS,
+    LARGER_TOKENS,
     RULES,
+    Planner,
     PlannerLesson,
-    completed,
-    examples,
-    kept_examples,
-    larger_planner,
-    plan_of,
+    floor_plans,
+    plan,
+    plan_second_calls,
+    planners_of,
     source_key,
-    turns,
-    untuned_planner,
+    with_gold_tools,
 )
-from lib.assistant.plans import RightPlan, api_names
-from lib.assistant.tools import named_world
 from lib.generation import local, models
-from lib.generation.answers import Answer, Answers, Cost, key_of
+from lib.generation.answers import INSTRUCT_MODEL, Answer, Answers, Cost, KeptModel, key_of
 from lib.generation.finetune import Training
-from lib.workbook.artifacts import Workbook
+from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters import Parameters
-from tests.assistant.test_planner import SIZE
+from tests.assistant.test_planner import GOLD, OTHERS, QUERIES, TOOLS, TWO_CALLS, material_of
+
+# ---------------------------------------------------------------- what a planner learns
 
 
-@pytest.fixture(scope="module")
-def lesson(data):
-    """A small world in which the right tools and items are retrieved for every other query."""
-    frames = named_world(data, "mixed", SIZE, 3)
-    gold = with_other_plans(frames["gold"], frames["other_plans"])
-    rows = []
-    for number, (query, apis, relevant) in enumerate(gold[["query", "apis", "relevant"]].itertuples(index=False)):
-        found = number % 2 == 0
-        tools = [*apis, "call_contact"] if found else ["open_note", "call_contact"]
-        for setting in ("query_only", "query_plus_context"):
-            rows += [(setting, query, tool, rank) for rank, tool in enumerate(dict.fromkeys(tools), 1)]
-        rows += [("context", query, item, rank) for rank, item in enumerate(relevant if found else [], 1)]
-    ranked = pd.DataFrame(rows, columns=["setting", "query", "item", "rank"])
-    context = ranked["setting"] == "context"
-    desk = Desk.from_tables(frames["items"], frames["people"], frames["toolbox"])
-    material = Material(desk, frames["queries"], gold, ranked[~context], ranked[context], 3, 2)
-    return PlannerLesson(material, pd.DataFrame(), {}, {}, 3)
+def lesson_of(queries=QUERIES, gold=GOLD, thoughts=None, held_out=(), **how):
+    lesson = PlannerLesson(replace(material_of(gold, **how), queries=queries), pd.DataFrame(), thoughts or {}, {}, 3)
+    lesson.__dict__["held_out"] = set(held_out)
+    return lesson
 
 
-@pytest.fixture(scope="module")
-def prompts(lesson):
-    material = lesson.material
-    return material.prompted(material.queries.query("split == 'evaluation'"), SETTINGS)
+def test_training_leaves_held_out_needs_and_evaluation_alone():
+    assert lesson_of(thoughts={"q3": "Check."}, held_out=["late"]).queries(10)["query"].tolist() == ["q2"]
+    assert set(lesson_of().queries(10)["query"]) == {"q1", "q2"}
+    assert lesson_of().queries(10).equals(lesson_of().queries(10))
 
 
-def test_examples_are_the_same_training_queries_in_every_setting_and_can_be_read_off(lesson):
-    shown, material = examples(lesson), lesson.material
-    assert list(shown) == list(SETTINGS)
-    assert 0 < len(shown["rag"]) <= EXAMPLES
-    plans = {setting: [plan for _, plan in pairs] for setting, pairs in shown.items()}
-    assert all(of_setting == plans["rag"] for of_setting in plans.values())
-    side = material.queries.set_index("query")["split"]
-    labels = material.gold.set_index("query")
-    training = labels[side.loc[labels.index] == "training"]
-    assert set(plans["rag"]) <= set(training["plan"])
-    texts = set(material.queries.query("split == 'training'")["text"])
-    for asked, _ in shown["lower_bound"]:
-        assert asked.split("\n")[0].split("): ", 1)[1] in texts
-    needs = training.reset_index().groupby("plan")["need"].agg(set)
-    assert not any(needs[plan] <= lesson.held_out for plan in plans["rag"])
-    assert len({tuple(api_names(plan)) for plan in plans["rag"]}) == len(plans["rag"])
+def test_forms_occur_equally_often_and_thoughts_come_first():
+    many = pd.DataFrame({"query": [f"t{i}" for i in range(40)], "split": "training"})
+    sample = lesson_of(many, many.assign(need="late"), {"t3": "", "t5": ""}).queries(20)
+    assert sample["setting"].value_counts().to_dict() == dict.fromkeys(SETTINGS, 4)
+    assert {"t3", "t5"} <= set(sample["query"])
+    assert len(set(sample["query"])) == 20
 
 
-def test_another_plan_makes_no_example(lesson):
-    """Each shows the gold plan: that another one, without arguments, can be read off every prompt does not help."""
-    gold = lesson.material.gold
-    plans = [RightPlan(list(apis), "", json.dumps([{api: {}} for api in apis])) for apis in gold["apis"]]
-    told = gold.assign(also=[[plan] for plan in plans])
-    assert examples(replace(lesson, material=replace(lesson.material, gold=told))) == examples(lesson)
-
-
-def kept_in(folder, shown, queries):
-    """The file of kept examples, of `examples` and their queries."""
-    path = folder / module.EXAMPLES_FILE
-    path.parent.mkdir(parents=True)
-    rows = [
-        {"setting": setting, "query": query, "prompt": prompt, "plan": plan}
-        for setting, pairs in shown.items()
-        for query, (prompt, plan) in zip(queries, pairs, strict=True)
+def test_plans_of_two_calls_are_also_learned_step_by_step(monkeypatch):
+    monkeypatch.setattr(module, "THOUGHT_SHARE", 0.5)
+    rows = QUERIES[:2].assign(setting="context_tuned_rag")
+    pairs, about = lesson_of(thoughts={"q2": "Check."}).pairs(rows)
+    assert pairs[["query", "step", "thought"]].to_numpy().tolist() == [
+        ["q1", 1, False],
+        ["q2", 1, True],
+        ["q1", 2, False],
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def test_kept_examples_stand_where_only_what_was_retrieved_is_another(lesson, tmp_path, monkeypatch):
-    """Another processor that ranks two tools otherwise shows other prompts, and finds no kept plan without these."""
-    asked = []
-    monkeypatch.setattr(module, "completed", lambda *of: asked.append(of[1]["query"].tolist()) or completed(*of))
-    shown = examples(lesson)
-    kept_in(tmp_path, shown, asked[-1])
-    material = lesson.material
-    reverse = material.tool_rankings.assign(rank=-material.tool_rankings["rank"]).sort_values(
-        ["setting", "query", "rank"]
+    assert pairs["target"].tolist() == [TWO_CALLS, "default()", TWO_CALLS.split("\n")[1]]
+    assert "Thought: Check." in pairs["prompt"][1]
+    assert pairs["prompt"][2].endswith(
+        'Plan:\nfind_event(title="Steering round")\nResult: Calendar: Steering round. Room 4. Dana Ruiz; '
+        "Contact: Dana Ruiz, dana@x.example, +1 5\nThen:\n"
     )
-    elsewhere = replace(lesson, material=replace(material, tool_rankings=reverse))
-    assert examples(elsewhere)["rag"] != shown["rag"]
-    assert kept_examples(elsewhere, tmp_path) == shown
-    assert kept_examples(lesson, tmp_path / "nowhere") == shown
+    assert about == {"queries": 2, "personas": 2, "second_calls": 1, "thoughts": 1}
 
 
-def test_kept_examples_of_another_world_are_not_shown(lesson, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(module, "completed", lambda *of: asked.append(of[1]["query"].tolist()) or completed(*of))
-    shown, material = examples(lesson), lesson.material
-    first = asked[-1][0]
-    marked = {setting: [(prompt + "kept", plan) for prompt, plan in pairs] for setting, pairs in shown.items()}
-    retrieved = ("rag", "context_tuned_rag")
-    kept_in(tmp_path, {name: (marked if name in retrieved else shown)[name] for name in shown}, asked[-1])
-    assert kept_examples(lesson, tmp_path)["rag"] == marked["rag"]
-    of_first = material.gold["query"] == first
-    told = material.gold.assign(plan=material.gold["plan"].mask(of_first, "default()"))
-    evaluated = material.queries.assign(
-        split=material.queries["split"].mask(material.queries["query"] == first, "evaluation")
-    )
-    said = material.queries.assign(
-        text=material.queries["text"].mask(material.queries["query"] == first, "Where is it?")
-    )
-    for changed in ({"gold": told}, {"queries": evaluated}, {"queries": said}):
-        other = replace(lesson, material=replace(material, **changed))
-        assert kept_examples(other, tmp_path) == examples(other)
+def test_training_prompts_show_the_gold_tools_and_teach_the_gold_plan():
+    gold = with_other_plans(GOLD, OTHERS)
+    rows = material_of(gold, n_tools=1).prompted(QUERIES, SETTINGS)
+    for before, after in zip(rows.itertuples(), with_gold_tools(rows, gold, seed=0).itertuples(), strict=True):
+        right = set(GOLD.set_index("query").loc[after.query, "apis"])
+        if SETTINGS[before.setting][0] in ("none", "gold"):
+            assert after.tools == before.tools
+        elif len(right) == 1:
+            assert right <= set(after.tools)
+            assert after.tools[-1] == "default"
+            assert len(after.tools) == len(set(after.tools)) == len(before.tools)
+    rag = material_of(gold).shown(QUERIES[2:], "rag")
+    assert {with_gold_tools(rag, gold, seed)["tools"].iloc[0].index("find_event") for seed in range(9)} == {0, 1}
+    pairs, _ = lesson_of(gold=gold).pairs(QUERIES[2:].assign(setting="rag"))
+    assert pairs["target"].tolist() == [GOLD["plan"].iloc[2]]
 
 
-def test_no_label_of_an_evaluation_query_is_shown_but_in_the_upper_bounds(lesson, prompts):
-    """What is retrieved may hold it, by right; what the labels alone know does not."""
-    gold, asked = lesson.material.gold, prompts["query"].unique()
-    other = gold.assign(plan="nothing()", apis=[["show_lyrics"]] * len(gold), relevant=[[]] * len(gold))
-    changed = replace(lesson, material=replace(lesson.material, gold=gold.where(~gold["query"].isin(asked), other)))
-    assert examples(changed) == examples(lesson)
-    bounds = prompts["setting"].str.contains("upper_bound")
-    again = changed.material.prompted(changed.material.queries.query("split == 'evaluation'"), SETTINGS)
-    assert (again["prompt"] == prompts["prompt"])[~bounds].all()
-    assert (again["prompt"] != prompts["prompt"])[bounds].mean() > 0.9
+# ---------------------------------------------------------------- planning
 
 
-# ---------------------------------------------------------------- the untuned model
+class Titles:
+    """A model that calls the first tool that it is shown with the first item's title, and takes note of prompts."""
+
+    dtype = "float32"
+
+    def __init__(self):
+        self.prompts = []
+
+    def generate(self, prompts, max_new_tokens, progress=False):
+        self.prompts += prompts
+        self.finished, self.costs = [True] * len(prompts), [Cost()] * len(prompts)
+        return [self.answer(prompt.split("\n")) for prompt in prompts]
+
+    @staticmethod
+    def answer(lines):
+        tool = lines[lines.index("Tools:") + 1].partition("(")[0] if "Tools:" in lines else "default"
+        item = lines[lines.index("Context:") + 1] if "Context:" in lines else "?"
+        return f'{tool}(title="{item.partition(": ")[2].partition(".")[0]}")'
 
 
 @pytest.fixture
-def book(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "locate", lambda name: name)
-    monkeypatch.setattr(local, "fingerprint", lambda path, *_: f"weights of {path}")
-    return Workbook("07_planner", Parameters(profile="tiny", seed=3), tmp_path)
+def material():
+    return material_of(with_other_plans(GOLD, OTHERS))
+
+
+@pytest.fixture
+def planner():
+    model = Titles()
+    return Planner(KeptModel(Answers(), "w", lambda: model), 20), model
+
+
+def test_a_plan_is_made_from_its_settings_prompt_and_judged(material, planner):
+    one, model = planner
+    found = plan(["context_tuned_rag"], material, one, QUERIES[2:], thoughts={"q3": "Check."}).iloc[0]
+    assert model.prompts == [found["prompt"]]
+    assert "Thought: Check." in found["prompt"]
+    assert found["text"] == 'find_event(title="Steering round")'
+    assert found[["ast_accuracy", "answerable", "need", "setting"]].tolist() == [100, 100, "late", "context_tuned_rag"]
+    assert plan(["rag"], material, one, QUERIES[2:])["right_api"].tolist() == [100], "open_note does as well"
+    floor = floor_plans(plan(["context_tuned_rag"], material, one, QUERIES[2:]), material)
+    assert floor["text"].tolist() == ['find_event(title="Steering round")']
+
+
+def test_a_second_call_is_planned_after_the_first_was_made(material, planner):
+    one, model = planner
+    at_once = plan(["context_tuned_upper_bound"], material, one, QUERIES[:1])
+    found = plan_second_calls(at_once.assign(text=TWO_CALLS), material, one)
+    assert found["text"].iloc[0].startswith(TWO_CALLS.split("\n")[0] + "\nfind_event(")
+    assert "Result: Calendar: Steering round" in model.prompts[-1]
+    assert found["ast_accuracy"].tolist() == [0]
+
+
+def test_as_many_queries_are_asked_as_have_all_their_plans_kept():
+    """If as many as wanted have; else as even by kind as there are, or none where nobody can be asked."""
+    queries = pd.concat([QUERIES.assign(query=f"q{n}", text=f"Request {n}")[:1] for n in range(9)])
+    gold = pd.concat([GOLD.assign(query=f"q{n}", kind="b" if n % 3 else "a")[:1] for n in range(9)])
+    tools = pd.concat([TOOLS[TOOLS["query"] == "q1"].assign(query=f"q{n}") for n in range(9)])
+    there = replace(material_of(gold, tools), queries=queries)
+    prompts, answers = there.prompted(queries, SETTINGS), Answers()
+    kept = prompts[(prompts["query"] != "q4") | (prompts["setting"] != "rag")]["prompt"]
+    answers.add({key_of("w", prompt, 20): Answer("default()") for prompt in kept})
+    one = Planner(KeptModel(answers, "w"), 20)
+    found = plan(SETTINGS, there, one, queries, wanted=4)
+    assert found["query"].value_counts().to_dict() == {f"q{n}": 5 for n in range(9) if n != 4}
+    away = Planner(KeptModel(Answers(), "w"), 20, asks=False)
+    assert plan(SETTINGS, there, away, queries, wanted=4).empty
+    here = Planner(KeptModel(Answers(), "w", Titles), 20)
+    drawn = plan(SETTINGS, there, here, queries, wanted=6, seed=3)["query"].unique()
+    assert gold.set_index("query")["kind"].loc[drawn].value_counts().to_dict() == {"a": 3, "b": 3}
+
+
+# ---------------------------------------------------------------- who plans
+
+SETTLED = Training(learning_rate=3e-3, epochs=2, seed=7)
 
 
 class Model:
@@ -166,65 +174,85 @@ class Model:
         self.about = name, adapter, machine
 
     def generate(self, texts, max_new_tokens, progress=False):
-        assert max_new_tokens == MAX_TOKENS
+        assert max_new_tokens == LARGER_TOKENS
         self.finished, self.costs = [True] * len(texts), [Cost()] * len(texts)
-        return [f"```\nplan({len(text)})\n```" for text in texts]
+        return [f"```python\nplan({len(text)})\n```\n\nThis finds it." for text in texts]
 
 
-def test_what_comes_last_is_the_planners_prompt_without_its_cue(lesson, prompts, book):
-    some = prompts.groupby("setting").head(2)
-    asked = untuned_planner(book, lesson, "", False).asked(some)
-    for said, prompt in zip(asked, some["prompt"], strict=True):
+@pytest.fixture
+def who(tmp_path, monkeypatch):
+    """Who plans, where the larger model has this name."""
+    monkeypatch.setattr(models, "locate", lambda name: name)
+    monkeypatch.setattr(local, "fingerprint", lambda path, *_: f"weights of {path}")
+    for name in ("Conversations", "LocalModel"):
+        monkeypatch.setattr(module, name, Model)
+    monkeypatch.setattr(PlannerLesson, "source", lambda self, size: f"{size} queries")
+    (tmp_path / "data" / "answers").mkdir(parents=True)
+    kept = ROOT / module.EXAMPLES_FILE
+    (tmp_path / module.EXAMPLES_FILE).write_text(kept.read_text())
+
+    def planners(name="", size=20):
+        parameters = Parameters(profile="tiny", seed=3, planner="small", instruct_planner=name)
+        book = Workbook("07_planner", parameters, tmp_path)
+        return planners_of(book, lesson_of(), None, size, SETTLED, False, threads=1), book
+
+    return planners
+
+
+@pytest.fixture
+def prompts(material):
+    return material.prompted(QUERIES[2:], SETTINGS)
+
+
+def test_the_untuned_model_is_told_rules_and_four_training_queries_with_their_plans(who, prompts):
+    asked = who()[0]["untuned"].asked(prompts)
+    plans = set()
+    for said, prompt in zip(asked, prompts["prompt"], strict=True):
         system, *middle, last = json.loads(said)
         assert system == {"role": "system", "content": RULES}
         assert last == {"role": "user", "content": prompt.removesuffix("Plan:\n").rstrip()}
-        assert [turn["role"] for turn in middle] == ["user", "assistant"] * (len(middle) // 2)
-        assert middle
+        assert [turn["role"] for turn in middle] == ["user", "assistant"] * 4
+        assert not any(turn["content"].endswith("Plan:") for turn in middle)
+        plans.add(tuple(turn["content"] for turn in middle[1::2]))
+    assert len(plans) == 1, "the same in every setting"
 
 
-def test_only_kept_plans_are_taken_where_no_model_is_named(lesson, prompts, book):
-    untuned, some = untuned_planner(book, lesson, "", False), prompts.head(3)
+def test_only_kept_plans_are_taken_where_no_model_is_named(who, prompts):
+    planners, book = who()
+    untuned = planners["untuned"]
     assert not untuned.asks
-    assert untuned.has(some) == [False] * 3
-    keys = [key_of(local.weights_of(INSTRUCT_MODEL), said, MAX_TOKENS) for said in untuned.asked(some)]
-    Answers.of(book, "instruct_plans").add(dict.fromkeys(keys, Answer("```\ndefault()\n```")))
-    again = untuned_planner(book, lesson, "", False)
-    assert again.has(prompts.head(4)) == [True] * 3 + [False]
-    assert again.write(some) == ["default()"] * 3
+    assert not planners["larger tuned"].asks
+    keys = [key_of(local.weights_of(INSTRUCT_MODEL), said, LARGER_TOKENS) for said in untuned.asked(prompts[:3])]
+    Answers.of(book, "instruct_plans").add(dict.fromkeys(keys, Answer("```\na()\nb()\n\nBoth.\n```")))
+    again = who()[0]["untuned"]
+    assert again.model.has(again.asked(prompts[:4]), LARGER_TOKENS) == [True] * 3 + [False]
+    assert again.write(prompts[:3]) == ["a()\nb()"] * 3
 
 
-def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(lesson, prompts, book, monkeypatch):
-    monkeypatch.setattr(module, "Conversations", Model)
-    untuned, some = untuned_planner(book, lesson, "my-model", False, threads=1), prompts.head(2)
-    assert untuned.asks
-    assert untuned.write(some) == [f"plan({len(said)})" for said in untuned.asked(some)]
-    assert all(untuned_planner(book, lesson, "my-model", False).has(some))
-    assert not any(untuned_planner(book, lesson, "", False).has(some))
+def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(who, prompts):
+    untuned = who("my-model")[0]["untuned"]
+    assert untuned.write(prompts) == [f"plan({len(said)})" for said in untuned.asked(prompts)]
+    named, other = who("my-model")[0]["untuned"], who()[0]["untuned"]
+    assert all(named.model.has(named.asked(prompts), LARGER_TOKENS))
+    assert not any(other.model.has(other.asked(prompts), LARGER_TOKENS))
 
 
-@pytest.mark.parametrize(
-    ("answer", "plan"),
-    [
-        ("default()", "default()"),
-        ("```python\nsend_mail(to='a')\n```", "send_mail(to='a')"),
-        (" find_event(title='a')\nsend_mail(to='b')\n\nThis finds it.", "find_event(title='a')\nsend_mail(to='b')"),
-        ("", ""),
-    ],
-)
-def test_the_plan_in_an_answer(answer, plan):
-    assert plan_of(answer) == plan
+def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(who, prompts, monkeypatch):
+    trained = []
+
+    def adapter_for(part, name, asked, targets, output, settings, **machine):
+        trained.append((name, len(asked), output.name, settings.learning_rate, settings.epochs))
+        return type("Adapter", (), {"folder": "an adapter"})
+
+    monkeypatch.setattr(module, "adapter_for", adapter_for)
+    larger = who("small")[0]["larger tuned"]
+    assert all(text.startswith("```") for text in larger.write(prompts)), "a tuned planner's answer is its plan"
+    assert trained == [("small", 3, "planner_larger", LARGER_RATE, 1)]
+    assert all(who("small")[0]["larger tuned"].model.has(prompts["prompt"], LARGER_TOKENS)), "under what it comes from"
+    assert not any(who("small", 21)[0]["larger tuned"].model.has(prompts["prompt"], LARGER_TOKENS))
 
 
-def test_turns_without_examples():
-    assert [turn["role"] for turn in turns([], "Request: x\nPlan:\n")] == ["system", "user"]
-
-
-# ---------------------------------------------------------------- the larger one, tuned
-
-SETTLED = Training(learning_rate=3e-3, epochs=2, seed=7)
-
-
-def test_a_key_changes_with_all_that_a_planner_comes_from(book):
+def test_a_key_changes_with_all_that_a_planner_comes_from(who):
     """What is left out changes no weights: how often checkpoints are written."""
     key = source_key("small", "none", "a lesson", SETTLED)
     others = [
@@ -232,32 +260,6 @@ def test_a_key_changes_with_all_that_a_planner_comes_from(book):
         source_key("small", "nf4", "a lesson", SETTLED),
         source_key("small", "none", "another", SETTLED),
         source_key("small", "none", "a lesson", replace(SETTLED, seed=8)),
-        source_key("small", "none", "a lesson", replace(SETTLED, rank=8)),
     ]
-    assert len({key, *others}) == 6
+    assert len({key, *others}) == 5
     assert source_key("small", "none", "a lesson", replace(SETTLED, checkpoint_every=1)) == key
-
-
-def test_the_larger_one_is_trained_where_the_profile_says_so_at_a_rate_of_its_own(lesson, prompts, book, monkeypatch):
-    trained = []
-
-    def adapter_for(part, name, asked, targets, output, settings, **machine):
-        trained.append((part, name, len(asked), output.name, settings.learning_rate, settings.epochs, machine))
-        return type("Adapter", (), {"folder": "an adapter"})
-
-    pairs = pd.DataFrame({"prompt": ["a", "b"], "target": ["c()", "d()"]})
-    monkeypatch.setattr(PlannerLesson, "source", lambda self, size: f"{size} queries")
-    monkeypatch.setattr(PlannerLesson, "pairs", lambda self, queries: (pairs, {}))
-    monkeypatch.setattr(module, "adapter_for", adapter_for)
-    monkeypatch.setattr(module, "LocalModel", Model)
-    how = lesson, 20, SETTLED, "small"
-    away = larger_planner(book, *how, False, False, threads=1)
-    assert not away.asks
-    some = prompts.head(2)
-    assert away.has(some) == [False, False]
-    here = larger_planner(book, *how, True, False, threads=1)
-    assert here.write(some) == [f"```\nplan({len(prompt)})\n```" for prompt in some["prompt"]]
-    machine = {"progress": False, "threads": 1}
-    assert trained == [("", "small", 2, "planner_larger", LARGER_RATE, 1, machine)]
-    assert all(larger_planner(book, *how, False, False, threads=1).has(some)), "kept under what it comes from"
-    assert not any(larger_planner(book, lesson, 21, SETTLED, "small", False, False).has(some))

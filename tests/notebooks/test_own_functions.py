@@ -87,7 +87,7 @@ def test_it_ranks_the_functions_of_a_file(project):
     table = pd.read_csv(project / "reports" / "mine" / "tables" / "own_functions.csv")
     assert list(table) == ["setting", "retriever", "target", "k", "recall", "ci_low", "ci_high", "n_topics", "n"]
     assert set(table["setting"]) == {"query_only"}
-    assert set(table["retriever"]) == {"semantic", "bm25t", "rrf", "random"}
+    assert set(table["retriever"]) == {"semantic", "bm25t", "random"}
     assert set(table["target"]) == {"api"}
     assert set(table["k"]) == set(range(1, 7)), "six functions: no cutoff beyond them"
     assert (table["n"] == 5).all()

@@ -35,7 +35,7 @@ def test_touched_files_rerun_nothing_changed_ones_exactly_their_consumers(projec
     assert planned(project) == {"transfer", "index"}
     path.write_text(before)
     profile = project / "notebooks" / "profiles" / "smoke.yaml"
-    profile.write_text(profile.read_text().replace("workbench_plans: 2", "workbench_plans: 3"))
+    profile.write_text(profile.read_text().replace("flow_bench_flows: 2", "flow_bench_flows: 3"))
     assert planned(project) == {"transfer", "index"}
 
 

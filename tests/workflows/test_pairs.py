@@ -15,7 +15,6 @@ from lib.workflows.language import parse, validate
 from lib.workflows.pairs import (
     check_splits,
     dsl_hash,
-    leaks,
     nearest_training_pairs,
     normal_form,
     read_pairs,
@@ -136,25 +135,14 @@ def test_samples_nest_and_stay_in_their_split():
 
 PAIRS = pd.DataFrame(
     [
-        ("a", "training", "Post it!", "x;", ["s.On", "s.Post"], "When {T}, {B}", [("s.On", "it is new")]),
-        ("b", "training", "Mail it", "y;", ["s.On", "s.Mail"], "If {T}, {B}", [("s.On", "comes"), ("s.Mail", "mail")]),
-        ("c", "test", "post it", "x;", ["s.On", "s.Post"], "Once {T}, {B}", [("s.On", "is there"), ("s.Mail", "mail")]),
-        ("d", "test", "file it", "z;", ["s.On", "s.Mail", "s.File"], "After {T}, {B}", [("s.On", "is there")]),
-        ("e", "unseen", "Mail it", "u;", ["s.New"], "If {T}, {B}", []),
+        ("a", "training", "Post it!", "x;", ["s.On", "s.Post"], "When {T}, {B}"),
+        ("b", "training", "Mail it", "y;", ["s.On", "s.Mail"], "If {T}, {B}"),
+        ("c", "test", "post it", "x;", ["s.On", "s.Post"], "Once {T}, {B}"),
+        ("d", "test", "file it", "z;", ["s.On", "s.Mail", "s.File"], "After {T}, {B}"),
+        ("e", "unseen", "Mail it", "u;", ["s.New"], "If {T}, {B}"),
     ],
-    columns=["pair", "split", "request", "dsl", "apis", "frame", "wordings"],
-)  # fmt: skip
-
-
-def test_what_training_and_test_share():
-    shared = leaks(PAIRS).set_index("what")
-    assert set(shared.pop("test_set")) == {"test"}
-    assert shared.loc["requests, without case and punctuation"].tolist() == [2, 2, 1, 50]
-    assert shared.loc["frames of requests"].tolist() == [2, 2, 0, 0]
-    assert shared.loc["wordings of an API"].tolist() == [3, 2, 1, 50]
-    assert shared.loc["flows, word for word"].tolist() == [2, 2, 1, 50]
-    assert shared.loc["sequences of APIs"].tolist() == [2, 2, 1, 50]
-    assert shared.loc["APIs"].tolist() == [3, 4, 3, 100]
+    columns=["pair", "split", "request", "dsl", "apis", "frame"],
+)
 
 
 class LengthEncoder:
@@ -189,13 +177,13 @@ def test_simulated_splits_are_apart():
 
     def check(pairs, *held):
         apis = [API(*name.split("."), name, "S", in_training=name not in held) for name in names]
-        check_splits(pairs, leaks(pairs), Catalogue({api.name: api for api in apis}, {}))
+        check_splits(pairs, Catalogue({api.name: api for api in apis}, {}))
 
     apart = PAIRS.assign(request=list("vwxyz"))
     check(apart, "s.New")
-    with pytest.raises(ValueError, match=r"training and test share requests, without case and punctuation$"):
+    with pytest.raises(ValueError, match=r"share requests$"):
         check(PAIRS, "s.New")
-    with pytest.raises(ValueError, match=r"training and test share frames of requests$"):
+    with pytest.raises(ValueError, match=r"share frames of requests$"):
         check(apart.assign(frame="one"), "s.New")
     check(apart.assign(frame="one", split=PAIRS["split"].replace("test", "test_same")), "s.New")
     for held in (["s.New", "s.File"], []):

@@ -1,6 +1,5 @@
 import json
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -9,12 +8,11 @@ from lib.workbook.inputs import InputError
 from lib.workflows.apis import Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
-from lib.workflows.pairs import check_splits, leaks, read_values
+from lib.workflows.pairs import check_splits, read_values
 from lib.workflows.phrases import STARTS, Unsaid, app_names, clause, imperative, phrase_catalogue, with_kind
 from lib.workflows.planning import FlowKnobs
 from tests.workflows.authoring import authoring_problems
 
-REAL = Path(__file__).parents[3] / "shared/connectors"
 SMALL = FlowKnobs(n_training_pairs=60, n_test_pairs=10, n_unseen_pairs=10, n_test_same_pairs=10)
 
 
@@ -120,7 +118,7 @@ def test_some_operations_are_held_out_and_the_seed_says_which(tmp_path):
 def test_requests_and_flows_are_made_from_a_document_alone(desk):
     pairs = generate(desk, read_values(ROOT / "data" / "values.yaml"), SMALL)
     assert pairs["split"].value_counts().to_dict() == {"training": 60, "test": 10, "unseen": 10, "test_same": 10}
-    check_splits(pairs, leaks(pairs), desk)
+    check_splits(pairs, desk)
     used = {name for apis in pairs["apis"] for name in apis}
     assert used <= {api.name for api in desk if api.phrases}
     called = pairs[pairs["dsl"].str.contains('"priority": "high"', regex=False)]
@@ -258,16 +256,3 @@ def test_choices_and_examples_are_what_people_can_say():
     assert choices("json", "xml", key="format").kind == "any", "set by programmers"
     assert with_kind(Field("harbour", examples=("Whitby", "{x}"))).examples == ("Whitby",)
     assert with_kind(Field("title", examples=("My title",))).examples == (), "a title's values are known"
-
-
-# ---- how good they are
-
-
-@pytest.mark.skipif(not REAL.exists(), reason="the real connector files are not here")
-def test_real_connectors_are_asked_for():
-    found, _ = phrased(REAL)
-    offered = [api for api in found if api.phrases]
-    designed = [api for api in found if not api.internal]
-    assert len(offered) > 0.8 * len(designed)
-    pairs = generate(found, read_values(ROOT / "data" / "values.yaml"), SMALL)
-    assert len(pairs) == 90
