@@ -23,7 +23,6 @@ from lib.retrieval.training import Tuning, tune_encoder
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parts import NONE, Adapter, Recipe, Shipped, adapter_of, ship_made, shipped
 from lib.workflows import few_shots, in_context
-from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pairs import request_vectors, sample, training_hash
 from lib.workflows.prompts import finetuned_prompt, finetuned_target, token_counter
@@ -37,6 +36,7 @@ READER = Training(rank=24, alpha=48, learning_rate=1e-3, epochs=1, batch_size=16
 MANY = 2_000  # prompts; fewer are learned in batches of 4, or there would be few steps
 SIZES = {"nl2dsl": (2_048, 67_000), "tst": (3_000, 12_000, 100_000), "tst_shuffled": (100_000,)}
 SHORT_PROMPTS, SHORT = 960, 1_000  # that a shipped in-context model learns from, of so many tokens at most: an hour
+FORM = "described"  # of the definitions that in-context models read
 MINED, THRESHOLD = 100_000, 0.7  # pairs of training requests that are mined; cosine above which one is positive
 
 
@@ -87,7 +87,6 @@ class FlowWorld:
         search: by the pretrained encoder.
         generator, quantization: of the base model.
         seed: of the samples.
-        form: of definitions.
     """
 
     flows: pd.DataFrame
@@ -95,7 +94,6 @@ class FlowWorld:
     generator: str
     seed: int
     catalogue: Catalogue
-    form: DefinitionForm = "described"
     quantization: str = "none"
 
     @classmethod
@@ -108,7 +106,7 @@ class FlowWorld:
             told.generator,
             told.seed,
             Catalogue.from_lines(book.read_lines("catalogue")),
-            quantization=told.quantization,
+            told.quantization,
         )
 
     @functools.cached_property
@@ -139,10 +137,6 @@ class FlowWorld:
             requests[among], requests[asked], k, lambda: (self.vectors[among], self.vectors[asked])
         )[0]
 
-    def available(self, kind: str) -> int:
-        """How many rows there are at most for a part that learns from all connectors."""
-        return len(self.training if kind == "nl2dsl" else self.mined)
-
 
 def rows_of(part: Part, world: FlowWorld, limit: int = SHORT) -> pd.DataFrame:
     """What a part learns from: columns prompt, target for a language model, scored pairs for an encoder.
@@ -167,24 +161,23 @@ def rows_of(part: Part, world: FlowWorld, limit: int = SHORT) -> pd.DataFrame:
 def source_of(part: Part, world: FlowWorld) -> str:
     """SHA-256 of what a part learns from.
 
-    Of an encoder these are the training requests and flows, and how pairs are mined of them, not the scored pairs
-    themselves: which ones are mined depends on the last bits of the pretrained embeddings, and those on the processor.
-    Of an in-context model these are training flows, catalogue, halves and form of definitions: its prompts take minutes
-    to write.
+    Of an encoder these are the training pairs and how they are mined, not the scored pairs themselves: which ones are
+    mined depends on the last bits of embeddings, and those on the processor. Of an in-context model these are training
+    pairs, catalogue, halves and form of definitions: its prompts take minutes to write.
     """
     if part.kind == "nl2dsl":
         rows = rows_of(part, world)
         return pairs_hash(rows["prompt"].tolist(), rows["target"].tolist())
     if part.kind == "in_context":
         apis = [(api.definition_in("record"), api.in_training) for api in world.catalogue]
-        return training_hash(world.flows, [world.seed, world.form, sorted(world.halves.items()), apis])
+        return training_hash(world.flows, [world.seed, FORM, sorted(world.halves.items()), apis])
     return training_hash(world.flows, [part.name, THRESHOLD, world.seed, []])
 
 
 # ---------------------------------------------------------------- taken, or trained
 
 
-def find(part: Part, world: FlowWorld, root: Path = ROOT) -> Shipped:
+def find(part: Part, world: FlowWorld) -> Shipped:
     """The shipped part where it was made from this base model, of this world and with these settings, else why not. An
     in-context model may have learned from any number of prompts."""
     if isinstance(part.settings, Tuning):
@@ -192,11 +185,11 @@ def find(part: Part, world: FlowWorld, root: Path = ROOT) -> Shipped:
     else:
         model = fingerprint(locate(world.generator), quantization=world.quantization)
     settings = None if part.kind == "in_context" else part.settings
-    return shipped(part.name, model, source_of(part, world), root, settings)
+    return shipped(part.name, model, source_of(part, world), world.search.root, settings)
 
 
 def take_or_train(
-    part: Part, world: FlowWorld, output: Path, root: Path = ROOT, take: bool = True, limit: int = SHORT, **machine
+    part: Part, world: FlowWorld, output: Path, take: bool = True, limit: int = SHORT, **machine
 ) -> Adapter:
     """The shipped part where it fits and is wanted, else one trained at `output`, from where a training that was killed
     goes on; an equal one that is finished there is taken.
@@ -208,7 +201,7 @@ def take_or_train(
     Raises:
         ValueError: the world has nothing that it could learn from.
     """
-    found = find(part, world, root) if take else NONE
+    found = find(part, world) if take else NONE
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
     rows = rows_of(part, world, limit)
@@ -227,43 +220,29 @@ def trained_on(rows: pd.DataFrame, part: Part, world: FlowWorld, output: Path, *
 
 
 def learning_curve(
-    part: Callable[[int], Part],
-    world: FlowWorld,
-    sizes: Sequence[int],
-    here: int,
-    output: Path,
-    root: Path = ROOT,
-    **machine,
+    part: Callable[[int], Part], world: FlowWorld, sizes: Sequence[int], here: int, output: Path, **machine
 ) -> dict[int, Adapter]:
-    """Parts of one kind by the number of pairs that they learned from, the largest last: of these sizes where the
-    largest is shipped and fits, else trained here on no more than `here` pairs each, or on all where there are fewer.
-
-    Args:
-        part: of a size.
-        output: folder of what is trained here.
-        machine: as for `take_or_train`.
-    """
+    """Parts of one kind (`part` gives that of a size) by the number of pairs that they learned from, the largest last:
+    of these sizes where the largest is shipped and fits, else trained in the folder `output` on no more than `here`
+    pairs each, or on all where there are fewer. `machine`: as for `take_or_train`."""
     largest = part(max(sizes))
-    if not find(largest, world, root).folder:
-        here = min(here, world.available(largest.kind))
+    if not find(largest, world).folder:
+        here = min(here, len(world.training if largest.kind == "nl2dsl" else world.mined))
         sizes = [min(size, here) for size in sizes]
     chosen = sorted({*sizes} - {0})
-    return {n: take_or_train(part(n), world, output / part(n).name, root, **machine) for n in chosen}
+    return {n: take_or_train(part(n), world, output / part(n).name, **machine) for n in chosen}
 
 
-def readers(
-    world: FlowWorld, prompts: int, output: Path, take: bool = True, root: Path = ROOT, **machine
-) -> dict[str, Adapter]:
-    """The in-context models of both halves by name: the shipped ones where both fit and are wanted, whatever number of
-    prompts they learned from; else trained at `output` on so many prompts each.
+def readers(world: FlowWorld, prompts: int, output: Path, **machine) -> dict[str, Adapter]:
+    """The in-context models of both halves by name: the shipped ones where both fit, whatever number of prompts they
+    learned from; else trained in the folder `output` on so many prompts each.
 
     Raises:
         ValueError: the world is too small for any prompt over one half.
     """
     both = reader_parts(prompts, world.seed)
-    take = take and all(find(part, world, root).folder for part in both)
-    how = {"take": take, "limit": in_context.LIMIT, **machine}
-    return {part.name: take_or_train(part, world, output / part.name, root, **how) for part in both}
+    how = {"take": all(find(part, world).folder for part in both), "limit": in_context.LIMIT, **machine}
+    return {part.name: take_or_train(part, world, output / part.name, **how) for part in both}
 
 
 def longest_learned(readers: Mapping[str, Adapter]) -> int:
@@ -281,7 +260,7 @@ def ship_part(part: Part, book: Workbook, root: Path = ROOT, progress: bool = Fa
         ValueError: the world has fewer rows than the part learns from.
     """
     world, output = FlowWorld.of(book, progress), book.data / "trained" / part.name
-    if find(part, world, root).folder:
+    if find(part, world).folder:
         return ""
     rows = rows_of(part, world)
     if len(rows) < part.size:

@@ -35,6 +35,7 @@ from lib.workflows.search import Search
 from tests.generation.conftest import build_model
 from tests.retrieval.conftest import build_encoder
 
+READERS = ["in_context-a", "in_context-b"]
 TRAINED = {"curve": [[1, 0.5]], "columns": ["step", "loss"], "rows": 9, "tokens": 90, "seconds": 1.0, "device": "a GPU"}
 
 
@@ -71,7 +72,7 @@ def test_names_say_kind_and_size_and_every_part_that_is_there_is_in_the_table():
     """Else nobody could make it again."""
     names = {part.name for part in all_parts()}
     sizes = ("nl2dsl-2048", "nl2dsl-67000", "tst-3000", "tst-12000", "tst-100000", "tst_shuffled-100000")
-    assert names == {*sizes, "in_context-a", "in_context-b"}
+    assert names == {*sizes, *READERS}
     ours = ("nl2dsl", "tst", "tst_shuffled", "in_context")
     assert {folder.name for folder in (ROOT / FOLDER).iterdir() if folder.name.split("-")[0] in ours} <= names
 
@@ -95,7 +96,7 @@ def test_an_in_context_model_reads_short_prompts_over_its_half(world, monkeypatc
     assert max(len(tokenizer(prompt)["input_ids"]) for prompt in rows["prompt"]) <= 1_000
 
 
-def test_an_in_context_models_source_is_training_pairs_catalogue_seed_and_form(make_world, pairs, catalogue):
+def test_an_in_context_models_source_is_training_pairs_catalogue_and_seed(make_world, pairs, catalogue):
     def source(**changes):
         return source_of(reader_parts(12)[0], make_world(**changes))
 
@@ -104,8 +105,8 @@ def test_an_in_context_models_source_is_training_pairs_catalogue_seed_and_form(m
 
     few = Catalogue(dict(list(catalogue.apis.items())[:-1]), catalogue.connectors)
     assert source(flows=reworded("test")) == source(), "nobody learns from a test flow"
-    changed = {"flows": reworded("training"), "catalogue": few, "seed": 8, "form": "compact"}
-    assert len({source(), *(source(**{name: value}) for name, value in changed.items())}) == 5
+    changed = {"flows": reworded("training"), "catalogue": few, "seed": 8}
+    assert len({source(), *(source(**{name: value}) for name, value in changed.items())}) == 4
 
 
 # ---------------------------------------------------------------- what a notebook takes, and what it trains
@@ -133,7 +134,7 @@ def trainer(world, tmp_path, monkeypatch):
         monkeypatch.setattr(module, name, value)
 
     def run(kind, sizes, here):
-        return learning_curve(lambda n: part_of(kind, n), world, sizes, here, tmp_path / "runs", tmp_path, threads=1)
+        return learning_curve(lambda n: part_of(kind, n), world, sizes, here, tmp_path / "runs", threads=1)
 
     return SimpleNamespace(run=run, calls=calls, fit=fit)
 
@@ -161,21 +162,18 @@ def test_where_the_largest_does_not_fit_all_are_trained_here_on_no_more_than_the
 def read(world, tmp_path, trainer, monkeypatch):
     prompts = pd.DataFrame({"prompt": ["p"] * 9, "target": ["t"] * 9})
     monkeypatch.setattr(in_context, "training_prompts", lambda pool, n, *_: prompts.head(n))
-    return lambda prompts, *take: readers(world, prompts, tmp_path / "adapters", *take, root=tmp_path)
+    return lambda prompts: readers(world, prompts, tmp_path / "adapters")
 
 
-def test_in_context_models_are_taken_where_both_fit_and_are_wanted(read, trainer):
-    trainer.fit.add("in_context-a")
-    assert {name: (one.rows, one.shipped) for name, one in read(2).items()} == {
-        "in_context-a": (2, False), "in_context-b": (2, False)
-    }  # fmt: skip
-    trainer.fit.add("in_context-b")
+def test_in_context_models_are_taken_where_both_fit(read, trainer):
+    trainer.fit.add(READERS[0])
+    trained = read(2)
+    assert {name: (one.rows, one.shipped) for name, one in trained.items()} == dict.fromkeys(READERS, (2, False))
+    assert longest_learned(trained) == 3_000
+    trainer.fit.add(READERS[1])
     found = read(7_000)
     assert all(one.shipped and one.tokens == 90 for one in found.values())
     assert longest_learned(found) == 1_000
-    refused = read(2, False)
-    assert not any(one.shipped for one in refused.values())
-    assert longest_learned(refused) == 3_000
 
 
 def test_a_world_without_prompts_over_a_half_says_so(read):
