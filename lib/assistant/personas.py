@@ -224,12 +224,7 @@ def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[str, int]]:
 
 
 def draw_life(
-    index: int,
-    needs: Sequence[Need],
-    cast: Cast,
-    knobs: WorldKnobs,
-    capacity: dict[str, int],
-    rng: np.random.Generator,
+    index: int, needs: Sequence[Need], cast: Cast, knobs: WorldKnobs, capacity: dict[str, int], rng: np.random.Generator
 ) -> Life:
     """Traits, people, places and facts of one persona."""
     names = cast.names

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import Field, NaiveDatetime, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, read_records, validated
 
 App = Literal["mail", "calendar", "google", "music", "reminders", "notes", "phone_call"]
-APPS: tuple[App, ...] = ("mail", "calendar", "google", "music", "reminders", "notes", "phone_call")
+APPS: tuple[App, ...] = get_args(App)
 APP_NAMES = {app: app.title().replace("_", "") for app in APPS}  # as people call them: Mail … PhoneCall
 Place = Literal["home", "work", "commute", "gym", "cafe", "store", "outdoors", "school"]
-PLACES: tuple[Place, ...] = ("home", "work", "commute", "gym", "cafe", "store", "outdoors", "school")
+PLACES: tuple[Place, ...] = get_args(Place)
 Moment = tuple[datetime, Place]
 
 

@@ -114,14 +114,12 @@ def feature_groups(features: pd.DataFrame) -> dict[str, list[str]]:
 def rank_within(group: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Rank of each score within its group, highest first, from 1; equal scores share the best of their ranks."""
     order = np.lexsort((-scores, group))
-    sorted_group, sorted_scores = group[order], scores[order]
-    position = np.arange(len(order))
-    new_group = (position == 0) | (sorted_group != np.roll(sorted_group, 1))
-    new_score = new_group | (sorted_scores != np.roll(sorted_scores, 1))
-    first_of_group = np.maximum.accumulate(np.where(new_group, position, 0))
-    first_of_score = np.maximum.accumulate(np.where(new_score, position, 0))
-    ranks = np.empty(len(order), dtype=float)
-    ranks[order] = first_of_score - first_of_group + 1
+    group, scores, n = group[order], scores[order], len(order)
+    new = np.ones(n, dtype=bool)
+    new[1:] = (group[1:] != group[:-1]) | (scores[1:] != scores[:-1])
+    first_of_ties = np.maximum.accumulate(np.where(new, np.arange(n), 0))
+    ranks = np.empty(n)
+    ranks[order] = first_of_ties - np.searchsorted(group, group) + 1
     return ranks
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -35,9 +35,11 @@ TYPE_NAMES: dict[str, JSONType] = {
 # ---------------------------------------------------------------- what files hold
 
 
-class OwnArgument(Strict):
+class Argument(Strict):
+    """One argument of an API; `type` is `any` where a function's definition allows several or says nothing."""
+
     description: Text
-    type: Literal["string", "integer", "number", "boolean", "array"] = "string"
+    type: JSONType = "string"
     required: bool = True
 
 
@@ -47,7 +49,7 @@ class OwnAPI(Strict):
     api: Text = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     app: App
     description: Text
-    arguments: dict[str, OwnArgument] = {}
+    arguments: dict[str, Argument] = {}
 
 
 class ParametersOfFunction(BaseModel):
@@ -107,14 +109,6 @@ def definitions_in(record: object) -> list:
 # ---------------------------------------------------------------- the toolbox
 
 
-class Argument(NamedTuple):
-    """One argument of an API; `type` is a JSON Schema type, `any` where several are allowed or nothing is said."""
-
-    description: str
-    type: JSONType
-    required: bool
-
-
 @dataclass(frozen=True)
 class API:
     """One tool.
@@ -138,8 +132,11 @@ class API:
         for name, schema in parameters.properties.items():
             schema = schema if isinstance(schema, dict) else {}
             types = json_types(schema.get("type"))
-            type_ = types[0] if len(types) == 1 else "any"
-            arguments[name] = Argument(str(schema.get("description") or ""), type_, name in parameters.required)
+            arguments[name] = Argument.model_construct(
+                description=str(schema.get("description") or ""),
+                type=types[0] if len(types) == 1 else "any",
+                required=name in parameters.required,
+            )
         return cls(definition.name, app, (definition.description or "").strip(), function, arguments)
 
     @property
