@@ -28,7 +28,6 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions
 from lib.workflows.generating import generate
 from lib.workflows.pairs import read_values
-from lib.workflows.planning import FlowKnobs
 
 DATA = Path(__file__).parents[1] / "data"
 FILE = Path(__file__).with_name("golden.json")
@@ -63,8 +62,8 @@ def small() -> dict[str, dict[str, str]]:
         if name == "mixed":
             found["prompts of the assistant"] = assistant_prompts(tables)
     catalogue = Catalogue.load(DATA / "catalogue")
-    knobs = FlowKnobs(seed=7, n_training_pairs=1000, n_test_pairs=200, n_unseen_pairs=100, n_test_same_pairs=100)
-    pairs = generate(catalogue, read_values(DATA / "values.yaml"), knobs)
+    sizes = {"training": 1000, "test": 200, "unseen": 100, "test_same": 100}
+    pairs = generate(catalogue, read_values(DATA / "values.yaml"), sizes)
     found["pairs"] = columns_of(pairs)
     found["prompts of the workflows"] = workflow_prompts(pairs, catalogue)
     return found

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import AfterValidator, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, StringConstraints, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, did_you_mean, parse_yaml, read_yaml, validated
 from lib.workflows.apis import API, APP, KINDS, SLOT, Connector, Field, Use, meant
@@ -76,11 +76,6 @@ class WrittenOperation(Strict):
     phrases: list[Phrase] = []
     terse: list[Phrase] = []
     clauses: list[Phrase] = []
-
-    @field_validator("parameters", "returns", mode="before")
-    @classmethod
-    def _none_is_empty(cls, value: Any) -> Any:
-        return {} if value is None else value
 
     @model_validator(mode="after")
     def _slots_are_keys(self) -> WrittenOperation:
@@ -146,12 +141,10 @@ class Catalogue:
         if not files:
             raise InputError(f"{path}: holds no .yaml file")
         catalogue = cls({}, {})
-        source: dict[str, Path] = {}
         for file in files:
             connector, apis = _read_connector(file)
-            if connector.id in source:
-                raise InputError(f"{file}: connector {connector.id} is also in {source[connector.id]}")
-            source[connector.id] = file
+            if connector.id in catalogue.connectors:
+                raise InputError(f"{file}: connector {connector.id} is in another file, too")
             catalogue.connectors[connector.id] = connector
             catalogue.apis |= {api.name: api for api in apis}
         return catalogue
@@ -251,16 +244,3 @@ def _field(key: str, written: WrittenField) -> Field:
         required=key.endswith("*"),
         examples=tuple(written.examples),
     )
-
-
-def read_catalogue(root: Path, openapi_folder: str = "") -> Catalogue:
-    """Your own APIs where a folder of documents is named, else the catalogue in `data/`.
-
-    Args:
-        root: of the project.
-        openapi_folder: relative to it.
-
-    Raises:
-        InputError: as `Catalogue.from_openapi` and `Catalogue.load` do.
-    """
-    return Catalogue.from_openapi(root / openapi_folder) if openapi_folder else Catalogue.load(root / "data/catalogue")

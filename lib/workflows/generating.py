@@ -1,7 +1,7 @@
 """The simulated users' workflows: pairs of a request and a flow, made and checked by several processes.
 
-A planned flow is put into words and into the DSL at once. A pair has a random generator of its own, seeded with the
-knobs' seed, its split and its number, so the same knobs give the same pairs whatever the machine and the number of
+A planned flow is put into words and into the DSL at once. A pair has a random generator of its own, seeded with
+the seed, its split and its number, so the same sizes give the same pairs whatever the machine and the number of
 processes. Source: the workflow paper, section 4.1.
 """
 
@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import Tested, condition
 from lib.workflows.language import Branch, Call, Flow, If, Statement, parse, variables_used
 from lib.workflows.pairs import COLUMNS, SPLITS, normal_form, pair_of
-from lib.workflows.planning import FlowDistribution, FlowKnobs, FlowPlan, draw_plan
+from lib.workflows.planning import FlowDistribution, FlowPlan, draw_plan
 from lib.workflows.steps import TRIGGER, Output, Unsayable, step
 from lib.workflows.wording import HABITS, Draft, Parts, Wordings, composed, draw_build, last_part, typed
 
@@ -154,7 +154,12 @@ class FlowSource:
 
 
 def generate(
-    catalogue: Catalogue, values: dict[str, list], knobs: FlowKnobs, processes: int = 1, progress: Callable = iter
+    catalogue: Catalogue,
+    values: dict[str, list],
+    sizes: Mapping[str, int],
+    seed: int = 7,
+    processes: int = 1,
+    progress: Callable = iter,
 ) -> pd.DataFrame:
     """All pairs; each flow round-trips, validates and begins with its only trigger.
 
@@ -164,7 +169,8 @@ def generate(
     Args:
         catalogue: with phrases, as `Catalogue.load` reads it.
         values: by kind, as `lib.workflows.pairs.read_values` reads them.
-        knobs: sizes and seed.
+        sizes: how many pairs of each split.
+        seed: of the pairs, and of what is held out of training.
         processes: how many make pairs at a time; the result does not depend on it.
         progress: wraps the list of chunks, `tqdm` for a bar.
 
@@ -176,15 +182,14 @@ def generate(
     Raises:
         InputError: no trigger or no action of the catalogue has phrases and is for training.
     """
-    source = FlowSource(catalogue, values, knobs.seed)
-    sizes = {split: getattr(knobs, f"n_{split}_pairs") for split in SPLITS}
-    chunks = [(split, range(start, min(start + CHUNK, size)))
-              for split, size in sizes.items() for start in range(0, size, CHUNK)]  # fmt: skip
+    source = FlowSource(catalogue, values, seed)
+    chunks = [(split, range(start, min(start + CHUNK, sizes.get(split, 0))))
+              for split in SPLITS for start in range(0, sizes.get(split, 0), CHUNK)]  # fmt: skip
     if processes == 1:
         made = [[source.pair(split, index) for index in numbers] for split, numbers in progress(chunks)]
     else:
         context = multiprocessing.get_context("spawn")  # forking a process that has threads may hang
-        with ProcessPoolExecutor(processes, context, _start_worker, (catalogue, values, knobs.seed)) as pool:
+        with ProcessPoolExecutor(processes, context, _start_worker, (catalogue, values, seed)) as pool:
             waiting = [pool.submit(_workers_chunk, *chunk) for chunk in chunks]
             made = [chunk.result() for chunk in progress(waiting)]
     pairs: dict[str, dict[str, Any]] = {}  # by normal form

@@ -300,7 +300,7 @@ class _Reader:
         if body := _mapping(self.resolve(operation.get("requestBody"))):
             media, schema = self._content(body)
             fields += self.flatten("" if media in FORMS else "body", schema, body.get("required") is True)
-        return self._unique(fields)
+        return _once(fields)
 
     def returns(self, item: dict, operation: dict, trigger: bool) -> list[Field]:
         """The fields of the successful response; of a webhook trigger, what it is notified of."""
@@ -319,15 +319,7 @@ class _Reader:
         schema = self._joined(schema["items"]) if "items" in schema else schema
         if not _mapping(schema.get("properties")):
             return []
-        return self._unique(self.flatten("", schema, False, skipped="writeOnly"))
-
-    def _unique(self, fields: list[Field]) -> list[Field]:
-        by_key: dict[str, Field] = {}
-        for field in fields:
-            if field.key in by_key:
-                self.notes.append(f"{self.operation}: {field.key} is there twice")
-            by_key.setdefault(field.key, field)
-        return list(by_key.values())
+        return _once(self.flatten("", schema, False, skipped="writeOnly"))
 
     def _content(self, holder: dict) -> tuple[str, dict]:
         """Media type and schema of an OpenAPI 3 body, JSON where there is a choice."""
@@ -386,6 +378,11 @@ class _Reader:
             if name.strip() and _mapping(self.resolve(child)).get(skipped) is not True:
                 path, needed = f"{key}/{name}" if key else name, required and name in wanted
                 yield from self._leaves(path, child, needed, internal, skipped, (*around, id(target)))
+
+
+def _once(fields: list[Field]) -> list[Field]:
+    """The first field of each key."""
+    return list({field.key: field for field in reversed(fields)}.values())[::-1]
 
 
 def _leaf(key: str, schema: dict, required: bool, internal: bool) -> Field:

@@ -65,7 +65,7 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tupl
     Raises:
         InputError: fewer than two actions got phrases: no flow could be made, or nothing held out.
     """
-    connectors = {c.id: replace(c, called=app_names(c.name)) for c in catalogue.connectors.values()}
+    connectors = {c.id: replace(c, called=(app_name(c.name),)) for c in catalogue.connectors.values()}
     apis, reasons = dict(catalogue.apis), {}
     for api in catalogue:
         try:
@@ -102,13 +102,11 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tupl
     return replace(catalogue, apis=apis, connectors=connectors), left_out
 
 
-def app_names(title: str) -> tuple[str, ...]:
-    """What people call an app: its document's title without what only documents have, and without a maker's name."""
+def app_name(title: str) -> str:
+    """What people call an app: its document's title without what only documents have."""
     name = re.split(r" [-–—|:] |: ", re.sub(r"[\[({][^\])}]*[\])}]", " ", title))[0]
     name = " ".join(re.sub(r"[\[\](){}|]", " ", LIKE["not_in_names"].sub(" ", name)).split())
-    name = name or " ".join(re.sub(r"[\[\](){}|]", " ", title).split()) or "the app"
-    short = re.sub(r"^(Microsoft|Google|Azure|Amazon|AWS|IBM|Apache)\s+(?=[A-Za-z]{3})", "", name)
-    return tuple(dict.fromkeys((name, short)))
+    return name or " ".join(re.sub(r"[\[\](){}|]", " ", title).split()) or "the app"
 
 
 def _phrased(api: API, connector: Connector) -> API:
@@ -133,9 +131,8 @@ def _phrased(api: API, connector: Connector) -> API:
     api = replace(api, parameters=parameters, returns=tuple(_returned(api.returns, noun)))
     bare = " ".join(word for word in spoken.split() if word not in ("a", "an", "the", "my"))
     if api.trigger:
-        ways = ENGLISH["trigger_ways"] if verb else ENGLISH["arrival_ways"]
-        phrases = [way.replace("{c}", spoken).replace("{n}", spoken) for way in ways]
-        bare = re.sub(r" (is|are) ", " ", bare) if verb else f"new {bare}"
+        phrases = [way.replace("{c}", spoken) for way in ENGLISH["trigger_ways"]]
+        bare = re.sub(r" (is|are) ", " ", bare)
         terse = [f"{bare} in {{app}}", f"{{app}}: {bare}", f"{bare} ({{app}})"]
     else:
         verbs = [verb, *ENGLISH["synonyms"].get(verb, ())]
@@ -230,8 +227,8 @@ def imperative(text: str) -> tuple[str, str] | None:
 
 
 def clause(text: str) -> tuple[str, str] | None:
-    """What happens when a trigger fires, as its verb and a clause in the present tense; the verb is empty where a thing
-    is there and no more is said of it. None where nothing happens in the text.
+    """What happens when a trigger fires, as its verb and a clause in the present tense; None where nothing happens in
+    the text.
 
     Raises:
         Unsaid: nobody would say it.
@@ -240,15 +237,14 @@ def clause(text: str) -> tuple[str, str] | None:
     ('is', 'a new ticket is created')
     """
     found = LIKE["happening"].search(text)
-    words = _spoken(re.split(r"[.;,]\s", found[1] if found else text)[0]).removeprefix("on ").split()
+    words = _spoken(re.split(r"[.;,]\s", found[1] if found else text)[0]).split()
     for place, verb in enumerate(words):
         participle = verb in WORDS["participles"] or (verb.endswith("ed") and len(verb) > 4)
         ends = not {*words[place + 1 : place + 2]} - WORDS["prepositions"]  # "closed tickets" is a thing
         if place and (verb in WORDS["happens"] or (participle and ends)):
             break
     else:
-        thing = re.fullmatch(r"(?:an? )?(?:new|incoming) (.+)", " ".join(words))
-        return ("", _sayable(thing[1])) if thing else None
+        return None
     subject, rest = _with_article(" ".join(words[:place]), indefinite=True), words[place + 1 :]
     if verb not in WORDS["happens"]:
         verb, rest = "are" if _is_plural(_noun(subject)) else "is", words[place:]
@@ -321,12 +317,6 @@ def _key_words(name: str) -> str:
     return " ".join(CAMEL.findall(name.rpartition("/")[2])).lower()
 
 
-def _around(field: Field) -> str:
-    """The words of what a field stands in, leaving out what says nothing; empty where there is nothing."""
-    parts = [_key_words(part) for part in field.key.split("/")[:-1]]
-    return next((part for part in reversed(parts) if part not in WORDS["wrappers"]), "")
-
-
 def label_of(field: Field) -> str:
     """What people call a field, in lower case and without `id`; empty where neither summary nor key gives a short
     name."""
@@ -346,7 +336,8 @@ def identified(field: Field, noun: str = "") -> str:
         return ""
     if named := [word for word in words if word not in {*ID_WORDS, "or", "by", "object", "unique"}]:
         return named[-1]
-    return _singular(_around(field).rpartition(" ")[2]) or label_of(field).rpartition(" ")[2] or noun
+    around = [part for part in map(_key_words, field.key.split("/")[:-1]) if part not in WORDS["wrappers"]]
+    return _singular(around[-1].rpartition(" ")[2]) if around else label_of(field).rpartition(" ")[2] or noun
 
 
 def with_kind(field: Field, noun: str = "") -> Field:
@@ -361,8 +352,6 @@ def with_kind(field: Field, noun: str = "") -> Field:
                if SAYABLE_VALUE.fullmatch(str(value)) or type(value) in (int, float)][:MOST_CHOICES]  # fmt: skip
     chosen = of or label.rpartition(" ")[2]
     if field.kind == "choice":
-        if {str(value).lower() for value in field.examples} <= {"true", "false"}:
-            return replace(field, kind="boolean", examples=())
         usable = len(sayable) > 1 and not plumbing
         return replace(field, kind="choice" if usable else "any", examples=tuple(sayable) if usable else ())
     if field.kind == "container" and chosen in WORDS["people"]:
@@ -394,9 +383,7 @@ def _returned(fields: Iterable[Field], noun: str) -> Iterator[Field]:
     taken: set[str] = set()
     for number, field in enumerate(fields):
         field = with_kind(field, noun)
-        label, identifies, around = label_of(field), field.kind.startswith(ID), _around(field)
-        if label in ("name", "title", "email", "display name", "url", "status") and around:
-            label = f"{around}'s {label}"
+        label, identifies = label_of(field), field.kind.startswith(ID)
         usable = (identifies or said(field.kind)) and field.key.count("/") < 3 and number < MOST_RETURNED
         if not label or label in taken or not usable:
             yield replace(field, kind=field.kind if identifies else "any", summary="")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -52,22 +51,6 @@ SHAPES: dict[int, list[tuple[list[int], bool, float]]] = {
 }
 
 Need = tuple[str, str]  # connector (empty where all share it) and kind of an id; ("", "file") for a file
-
-
-@dataclass(frozen=True)
-class FlowKnobs:
-    """Seed and sizes of the simulated workflows; the defaults are the paper's sizes."""
-
-    seed: int = 7
-    n_training_pairs: int = 67_000
-    n_test_pairs: int = 1_000
-    n_unseen_pairs: int = 1_200
-    n_test_same_pairs: int = 1_000
-
-    @classmethod
-    def of(cls, parameters: Any) -> FlowKnobs:
-        """Those among a notebook's parameters."""
-        return cls(**{field.name: getattr(parameters, field.name) for field in fields(cls)})
 
 
 class FlowDistribution:

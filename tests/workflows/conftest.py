@@ -11,7 +11,6 @@ from lib.workbook.parameters import Parameters, notebook_parameters
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.pairs import read_values
-from lib.workflows.planning import FlowKnobs
 from lib.workflows.wording import FIRST_PLACEHOLDER, Draft, Wordings
 
 DATA = Path(__file__).parents[2] / "data"
@@ -49,14 +48,8 @@ def values():
 
 
 @pytest.fixture(scope="session")
-def pairs(catalogue, values, small):
-    return generate(catalogue, values, small)
-
-
-@pytest.fixture(scope="session")
-def small():
-    """Of `pairs`."""
-    return FlowKnobs(n_training_pairs=1200, n_test_pairs=400, n_unseen_pairs=204, n_test_same_pairs=400)
+def pairs(catalogue, values):
+    return generate(catalogue, values, {"training": 1200, "test": 400, "unseen": 204, "test_same": 400})
 
 
 @pytest.fixture(scope="session")

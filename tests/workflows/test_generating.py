@@ -1,14 +1,13 @@
 import json
 import random
 import re
-from dataclasses import replace
 
 import pytest
 
 from lib.workflows.generating import FlowSource, generate, write
 from lib.workflows.language import If, Reference, calls, parse, print_flow, validate
 from lib.workflows.pairs import dsl_hash, normal_form
-from lib.workflows.planning import FlowKnobs, FlowPlan
+from lib.workflows.planning import FlowPlan
 
 
 def of(pairs, split):
@@ -16,24 +15,24 @@ def of(pairs, split):
 
 
 @pytest.mark.slow
-def test_the_same_knobs_give_the_same_pairs_in_any_number_of_processes(catalogue, values, pairs):
-    knobs = FlowKnobs(n_training_pairs=1010, n_test_pairs=5, n_unseen_pairs=2, n_test_same_pairs=0)
-    again = generate(catalogue, values, knobs, processes=2)
+def test_the_same_sizes_give_the_same_pairs_in_any_number_of_processes(catalogue, values, pairs):
+    sizes = {"training": 1010, "test": 5, "unseen": 2}
+    again = generate(catalogue, values, sizes, processes=2)
     first = of(pairs, "training").head(1010).reset_index(drop=True)
     assert again.head(1010).equals(first)
-    assert not generate(catalogue, values, replace(knobs, seed=8))["request"].equals(again["request"])
+    assert not generate(catalogue, values, sizes, seed=8)["request"].equals(again["request"])
 
 
-def test_further_pairs_move_no_other(catalogue, values, pairs, small):
-    sizes = {"n_training_pairs": 300, "n_test_pairs": 60, "n_unseen_pairs": 30, "n_test_same_pairs": 0}
-    few = generate(catalogue, values, replace(small, **sizes))
+def test_further_pairs_move_no_other(catalogue, values, pairs):
+    sizes = {"training": 300, "test": 60, "unseen": 30}
+    few = generate(catalogue, values, sizes)
     known = pairs.set_index("pair")
     common = few[few["pair"].isin(known.index)].set_index("pair")
     # fewer pairs have fewer requests to differ from, so one that is drawn again may be another
     same = (common[["request", "dsl"]] == known.loc[common.index, ["request", "dsl"]]).all(axis=1)
     assert len(common) == 390
     assert same.sum() >= 389
-    with_same = generate(catalogue, values, replace(small, **sizes | {"n_test_same_pairs": 50}))
+    with_same = generate(catalogue, values, sizes | {"test_same": 50})
     assert with_same.head(390).equals(few)
 
 

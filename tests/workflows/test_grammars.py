@@ -16,7 +16,6 @@ from lib.workflows.generating import generate
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import Call, Flow, Object, called_apis, calls, parse, print_flow, validate
 from lib.workflows.pairs import read_values
-from lib.workflows.planning import FlowKnobs
 from lib.workflows.scoring import score_flow
 
 DATA = Path(__file__).parents[2] / "data"
@@ -26,8 +25,8 @@ STOP = ["\n\n", "<END>"]
 
 @pytest.fixture(scope="module")
 def flows(catalogue):
-    knobs = FlowKnobs(n_training_pairs=60, n_test_pairs=20, n_unseen_pairs=20, n_test_same_pairs=0)
-    return generate(catalogue, read_values(DATA / "values.yaml"), knobs)["dsl"].tolist()
+    sizes = {"training": 60, "test": 20, "unseen": 20}
+    return generate(catalogue, read_values(DATA / "values.yaml"), sizes)["dsl"].tolist()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
-from lib.workflows.catalogue import Catalogue, read_catalogue
+from lib.workflows.catalogue import Catalogue
 from lib.workflows.openapi import Unreadable, read_document
 
 
@@ -368,7 +368,7 @@ def test_documents_without_an_api_are_an_error_that_names_folder_and_file(tmp_pa
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "bad.json").write_text("{,}")
     with pytest.warns(UserWarning, match="skipped"), pytest.raises(InputError) as error:
-        read_catalogue(tmp_path, "mine")
+        Catalogue.from_openapi(tmp_path / "mine")
     assert re.match(r".*mine: no API could be read; .*bad\.json: ", str(error.value))
 
 

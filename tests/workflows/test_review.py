@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from lib.workbook.inputs import InputError
 from lib.workflows.generating import generate
 from lib.workflows.pairs import COLUMNS
-from lib.workflows.planning import FlowKnobs
 from lib.workflows.review import apply_review, is_judged, read_review, review_lines
 
 DATA = Path(__file__).parents[2] / "data"
@@ -21,8 +20,8 @@ MAIL = f'{FORM}\nshared_outlook.SendEmailV2({{"emailMessage/To": "ana@contoso.co
 
 @pytest.fixture(scope="module")
 def pairs(catalogue, values):
-    knobs = FlowKnobs(n_training_pairs=20, n_test_pairs=8, n_unseen_pairs=3, n_test_same_pairs=0)
-    return generate(catalogue, values, knobs)
+    sizes = {"training": 20, "test": 8, "unseen": 3}
+    return generate(catalogue, values, sizes)
 
 
 @pytest.fixture
