@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 import yaml
@@ -18,20 +17,6 @@ PROFILES = sorted((FOLDER / "profiles").glob("*.yaml"))
 EVERY = {path.stem: declared(path.stem) for path in sorted(FOLDER.glob("*.ipynb"))}
 
 
-@pytest.fixture
-def profile(tmp_path):
-    """Copy the smoke profile with its text changed; returns its path."""
-
-    def changed(old="", new="", name="smoke"):
-        text = (FOLDER / "profiles" / "smoke.yaml").read_text()
-        assert old in text
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(text.replace(old, new, 1) if old else text + new)
-        return path
-
-    return changed
-
-
 # ---- what a cell declares
 
 
@@ -46,38 +31,17 @@ def test_a_cell_is_read_with_types_defaults_and_comments(tmp_path):
         "n": Parameter("n", "int", 3, ""),
     }
     assert found["name"].choices == ["#a", "b"]
-
-
-@pytest.mark.parametrize("line", ["a = 1", "a: int = f()"])
-def test_a_cell_with_anything_else_is_refused(tmp_path, line):
-    cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": [line]}
-    (tmp_path / "y.ipynb").write_text(json.dumps({"cells": [cell]}))
-    with pytest.raises((ProfileError, ValueError)):
+    (tmp_path / "y.ipynb").write_text(json.dumps({"cells": [cell | {"source": ["a = 1"]}]}))
+    with pytest.raises(ProfileError, match="a parameter is"):
         declared("y", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("comment", "bounds"),
-    [
-        ("at most; at least 1", [("at least", 1)]),
-        ("the rate; above 0, at most 0.1", [("above", 0), ("at most", 0.1)]),
-        ("resamples, 100 to 100,000", [("at least", 100), ("at most", 100_000)]),
-        ("flows with one to five calls; published: 1 to 5 of them", []),
-    ],
-)
-def test_bounds_are_read_from_the_comment(comment, bounds):
-    assert Parameter("x", "float", 1.0, comment).bounds == bounds
 
 
 @pytest.mark.parametrize(
     ("parameter", "good", "bad"),
     [
         (Parameter("n", "int", 3, "at least 1"), [1, 10**9], [0, "7", 7.0, True, None]),
-        (
-            Parameter("x", "float", 0.5, "0 to 1"),
-            [0, 1, 0.3],
-            [1.01, -0.1, float("nan"), float("inf"), 10**400, True],
-        ),
+        (Parameter("x", "float", 0.5, "0 to 1"), [0, 1, 0.3], [1.01, -0.1, float("nan"), 10**400, True]),
+        (Parameter("n", "int", 200, "published: 1 to 5 of them; at most; 100 to 100,000"), [100_000], [99, 100_001]),
         (Parameter("x", "float", 0.5, "above 0, below 1"), [0.1], [0, 1.0]),
         (Parameter("x", "float", None, "at least 0"), [None, 0, 2.5], [-1, "no"]),
         (Parameter("b", "bool", True, ""), [False], [0, 1, "true", None]),
@@ -120,10 +84,6 @@ def test_a_name_that_papermill_injects_must_be_known():
     assert not hasattr(parameters, "writer")
     with pytest.raises(ProfileError, match=r"notebook 01_data_gen: n_persnas: no notebook.* did you mean n_personas"):
         check_parameters("01_data_gen", {"In": ["", "# Parameters\nn_persnas = 5\n"], "n_persnas": 5})
-
-
-def test_a_change_must_be_of_this_notebook():
-    assert notebook_parameters("02_context_baselines", {"writer": "x"}, bm25_b=0.5).bm25_b == 0.5
     with pytest.raises(ProfileError, match="02_context_baselines has no parameter writer"):
         notebook_parameters("02_context_baselines", writer="x")
 
@@ -131,7 +91,6 @@ def test_a_change_must_be_of_this_notebook():
 @pytest.mark.parametrize(
     ("notebook", "values", "words"),
     [
-        ("03_cot_augmentation", {"distilled_writer": "remote:a"}, "distilled_writer: a model behind an endpoint"),
         ("07_planner", {"planner": "remote:a"}, "planner: a model behind an endpoint cannot be fine-tuned"),
         ("03_cot_augmentation", {"spending_limit": -1.0}, "spending_limit: must be at least 0"),
         ("02_context_baselines", {"profile": 7}, "profile: must be str"),
@@ -165,19 +124,13 @@ def test_every_profile_is_valid_and_holds_only_what_differs(path):
         ("profile: smoke", "profile: quick", "profile"),
     ],
 )
-def test_an_error_names_the_file_and_the_key(profile, old, new, key):
-    path = profile(old, new)
+def test_an_error_names_the_file_and_the_key(tmp_path, old, new, key):
+    text, path = (FOLDER / "profiles" / "smoke.yaml").read_text(), tmp_path / "smoke.yaml"
+    path.write_text(text.replace(old, new, 1) if old else text + new)
     with pytest.raises(ProfileError) as caught:
         read_profile(path)
     assert str(path) in str(caught.value)
     assert key in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_profile_may_name_what_only_a_notebook_beside_the_report_knows(profile):
-    assert read_profile(profile("", "query: mine\n"))["query"] == "mine"
-
-
-def test_a_missing_profile_lists_the_others(profile):
     with pytest.raises(ProfileError, match=r"no such profile \(there are: smoke\)"):
-        read_profile(Path(profile()).with_name("smke.yaml"))
+        read_profile(tmp_path / "smke.yaml")
