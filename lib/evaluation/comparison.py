@@ -11,8 +11,6 @@ import pandas as pd
 from lib.evaluation.inference import Resampling, difference_interval, mean_interval, ratio_interval, sign_flip_test
 from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
 
-METRICS = ("recall", "ndcg", "ndcg_retrieved")
-
 
 def per_query_scores(
     runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame, queries: Sequence, cutoffs: Sequence[int]

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from lib.evaluation.comparison import (
-    METRICS,
     compare,
     means,
     per_query_scores,
@@ -49,9 +48,6 @@ def scores():
 
 def test_scores_by_hand(scores):
     ideal = 1 + 1 / math.log2(3)
-    assert scores.index.tolist() == QUERIES
-    assert scores.columns.names == ["method", "metric", "k"]
-    assert set(scores.columns) == {(m, metric, k) for m in ("one", "two") for metric in METRICS for k in (1, 2)}
     nan = float("nan")
     expected = {
         ("one", "recall", 1): [50, 0, 0, 0],
@@ -100,12 +96,10 @@ def test_a_value_is_over_topics_and_the_mean_over_queries_stands_beside():
 def test_comparison(scores):
     pairs = [("two", "one"), ("one", "two"), ("one", "one")]
     table = compare(scores, pairs, "recall", 2, over(QUERIES))
-    assert list(zip(table["a"], table["b"], strict=True)) == pairs
     assert table["difference"].tolist() == pytest.approx([37.5, -37.5, 0])
     assert table["ci_low"][0] == -table["ci_high"][1] < 37.5 < table["ci_high"][0]
     assert table["ci_high"][2] == -table["ci_low"][2] == pytest.approx(100 * wilson_interval(0, 4)[1])
-    assert table["p_value"][0] == table["p_value"][1] == pytest.approx(0.5, abs=0.02)  # half of the sums reach 150
-    assert table["p_value"][2] == 1
+    assert table["p_value"].tolist() == [pytest.approx(0.5, abs=0.02)] * 2 + [1]  # half of the sums reach 150
 
 
 def test_queries_that_one_side_lacks_count_for_neither():

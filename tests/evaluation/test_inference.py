@@ -125,16 +125,8 @@ def test_the_test_keeps_its_level():
 # ---------------------------------------------------------------- Wilson, Holm
 
 
-@quick
-@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_is_scipys(counts):
-    successes, n = counts
-    expected = stats.binomtest(successes, n).proportion_ci(method="wilson")
-    assert wilson_interval(successes, n) == pytest.approx((max(0, expected.low), expected.high))
-
-
-def test_wilson_of_nothing_is_everything():
-    assert wilson_interval([0, 1], [0, 1])[1].tolist() == [1, 1]
+def test_wilson_by_hand_and_of_nothing():
+    assert np.round(wilson_interval([0, 5, 10], 10), 4).tolist() == [[0, 0.2366, 0.7225], [0.2775, 0.7634, 1]]
     rate, low, high = percent(0, 0)
     assert np.isnan(rate)
     assert (low, high) == (0, 100)

@@ -110,7 +110,7 @@ def pages(tmp_path_factory):
             parameters.write_text(yaml.safe_dump({"profile": "hostile", **SMALL, **values}))
             command = [sys.executable, "-m", "papermill", f"notebooks/{name}.ipynb", str(executed / f"{name}.ipynb")]
             command += ["--no-progress-bar", "-f", str(parameters)]
-            done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=600)
+            done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=900)
             assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
     book.build("hostile", project)
     return {path.stem: path.read_text() for path in (project / "reports" / "hostile").glob("*.html")}

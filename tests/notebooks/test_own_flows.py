@@ -81,7 +81,7 @@ def run(project, notebook="01_data_gen", **parameters):
     command = [sys.executable, "-m", "papermill", f"notebooks/{notebook}.ipynb", f"{notebook}.ipynb", *named]
     environment = os.environ | {"PYTHONPATH": str(project), "WORKBOOK_BATCH": "1"}
     return subprocess.run(
-        [*command, "--no-progress-bar"], cwd=project, env=environment, capture_output=True, text=True, timeout=300
+        [*command, "--no-progress-bar"], cwd=project, env=environment, capture_output=True, text=True, timeout=900
     )
 
 

@@ -21,8 +21,8 @@ CONTRACT = {
     "tool_retrieval": f"world setting retriever target topics k recall n_topics {INTERVAL}",
     "planner": f"world planner context setting topics metric value n_topics published {INTERVAL}",
     "few_shot_retrieval": f"selector pairs test_set shots metric value {INTERVAL}",
-    "dsl_ablation": f"selector shots definitions generator decoding test_set metric value delta delta_ci_low {INTERVAL} "
-    "delta_ci_high published_delta table",
+    "dsl_ablation": f"selector shots definitions generator decoding test_set metric value {INTERVAL} "
+    "delta delta_ci_low delta_ci_high published_delta table",
     "claims": f"claim paper statement k effect p_value p_holm published inside word reason {INTERVAL}",
     "transfer": "claim",
 }
