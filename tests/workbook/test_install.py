@@ -73,7 +73,6 @@ def test_every_import_is_a_listed_requirement():
     names = {
         "yaml": "pyyaml", "PIL": "pillow", "Stemmer": "pystemmer", "IPython": "ipykernel", "bs4": "beautifulsoup4",
         "markdown_it": "markdown_it_py", "sklearn": "scikit_learn", "faiss": "faiss_cpu",
-        "websocket": "websocket_client",
     }  # fmt: skip
     third_party = modules - set(sys.stdlib_module_names) - {"lib", "tests"}
     assert {module for module in third_party if names.get(module, module).lower() not in listed} == set()
