@@ -69,22 +69,15 @@ COPIES = {"copy_pretrained": "pretrained", "copy_tst": "tst"}  # conditions with
 class Condition(NamedTuple):
     """What a prompt shows and who continues it.
 
-    Attributes:
-        selector: whose few-shots: by the pretrained encoder or by TST; drawn at random; `other`: those of another
-            request.
-        shots: few-shots in the prompt.
-        definitions: none; FD, SFD or both, after the few-shots; `instruction`: how to use definitions, without any;
-            `gold`, of requests for new APIs alone: those of the right flow's APIs, which no method could know.
-        generator: the language model as it comes; fine-tuned on requests and flows; in_context: taught to read
-            few-shots on connectors that it is not asked about.
-        decoding: free; under the grammar with the catalogue's names and keys; or free, and what is made up snapped to
-            the catalogue afterwards (see `lib.workflows.repair`).
+    Definitions called `gold` are those of the right flow's APIs, which no method could know; `instruction` says how to
+    use definitions, without any. Decoding is free, under the grammar with the catalogue's names and keys, or free and
+    snapped to these afterwards (see `lib.workflows.repair`).
     """
 
-    selector: str
+    selector: str  # whose few-shots: by the pretrained encoder or TST, drawn at random, or `other`: another request's
     shots: int
     definitions: str = "none"
-    generator: str = "untuned"
+    generator: str = "untuned"  # the model as it comes; fine-tuned on requests and flows; taught to read in context
     decoding: str = "free"
 
     @property
@@ -100,10 +93,8 @@ def reader_of(parameters: Parameters) -> str:
 
 
 def asked_rows(parameters: Parameters) -> pd.DataFrame:
-    """The rows of a profile as a frame: columns condition (the name), `FIELDS`, flows (of each test set).
-
-    Args:
-        parameters: of notebook 09; `ablation` has lists in the order of `FIELDS` and flows.
+    """The rows of a profile (`ablation` of notebook 09) as a frame: columns condition (the name), `FIELDS`, flows (of
+    each test set).
 
     Raises:
         InputError: a row is none, two are the same, or the paper's tables lack a row that all others are compared with.
@@ -137,16 +128,8 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
 def to_ask(
     rows: pd.DataFrame, sizes: Mapping[str, int], added: Sequence[int], unseen_flows: int, reader: str
 ) -> pd.DataFrame:
-    """Every condition that is asked: the rows on each test set, and those about APIs held out of training.
-
-    Args:
-        sizes: {test set: its flows}.
-        added: examples of each API held out that are added to the few-shots.
-        unseen_flows: requests for such APIs; with 0 none is asked.
-
-    Returns:
-        the columns of `asked_rows`, test_set, and added (0 for test flows).
-    """
+    """Every condition that is asked: the rows on each test set of some size, and with so many unseen flows (0: none)
+    those about APIs held out, with some examples of each added. Columns as of `asked_rows`, test_set, and added."""
     parts = [rows.assign(test_set=name, flows=rows["flows"].clip(upper=n), added=0) for name, n in sizes.items()]
     unseen = [
         (unseen_name(n, what), *Condition("pretrained", UNSEEN_SHOTS, what, reader), n)
@@ -185,8 +168,7 @@ WORDS = {
 
 
 def titles(asked: pd.DataFrame, reader: str) -> dict[str, str]:
-    """{condition: its name for readers, such as `20 few-shots, TST, FD + SFD`}, those that copy too; the usual
-    generator goes unnamed. `asked`: of `to_ask`."""
+    """{condition: its name for readers, such as `20 few-shots, TST, FD + SFD`}; the usual reader goes unnamed."""
     named = {}
     for row in asked.itertuples():
         shots = f"{row.shots} few-shot{'s' * (row.shots > 1)}, {WORDS[row.selector]}" if row.shots else "no few-shots"
@@ -203,10 +185,7 @@ def titles(asked: pd.DataFrame, reader: str) -> dict[str, str]:
 
 def order_of_asking(flows: pd.DataFrame, test_sets: Sequence[str], seed: int) -> dict[str, pd.DataFrame]:
     """{test set: its flows in the order of asking}, of which every condition takes the first; only sets that have any.
-
-    Those whose connectors are of one half (column half) come first: any sample then shares its flows with that of the
-    in-context reader, which is asked no others.
-    """
+    Those of one half come first: any sample then shares its flows with the in-context reader's, which has no others."""
     ordered = {name: _in_one_half_first(sample(flows, name, len(flows), seed)) for name in test_sets}
     return {name: part for name, part in ordered.items() if len(part)}
 
@@ -216,11 +195,7 @@ def _in_one_half_first(flows: pd.DataFrame) -> pd.DataFrame:
 
 
 def few_shots_of(few_shots: pd.DataFrame, flows: pd.DataFrame, rows: pd.DataFrame) -> dict[str, pd.Series]:
-    """Each selector's few-shots, by pair, as rows of `flows`, nearest first.
-
-    Args:
-        few_shots: columns selector, pair, shot (a training pair), rank (from 1).
-        rows: of `asked_rows`, whose few-shots are needed.
+    """Each selector's few-shots (columns selector, pair, shot, rank), by pair, as rows of `flows`, nearest first.
 
     Raises:
         ValueError: fewer were kept than a row needs, and there are more training pairs.
@@ -272,8 +247,7 @@ def asked_of_new_apis(
 
 
 def reading_room(models: Mapping[str, str], max_new_tokens: int) -> dict[str, tuple[int, Counter]]:
-    """For each role of models named by it, how many tokens a prompt may have, and what counts them (of a model behind
-    an endpoint an estimate)."""
+    """For each role's model, how many tokens a prompt may have, and what counts them (behind an endpoint estimated)."""
     found: dict[str, tuple[int, Counter]] = {}
     for model in dict.fromkeys(models.values()):
         most, count = WINDOW, estimate_tokens
@@ -298,27 +272,16 @@ def definitions_beside(rows: pd.DataFrame, near: Mapping[str, pd.Series], pairs,
 
 @dataclass(frozen=True)
 class Materials:
-    """What prompts are written from.
+    """What prompts are written from."""
 
-    Attributes:
-        flows: all pairs, columns split, request, dsl, apis; a range index. Few-shots are rows of it.
-        catalogue: has the definitions.
-        asked: {test set: its flows in the order of asking}, columns pair, request, apis, half.
-        near: {selector, or for `UNSEEN` the number of examples added: few-shots by pair, nearest first}.
-        semantic: the API names nearest to each pair's request (SFD).
-        beside: of `definitions_beside`.
-        room: {generator: (tokens that a prompt may have, what counts them)}.
-        seed: of the few-shots drawn at random.
-    """
-
-    flows: pd.DataFrame
+    flows: pd.DataFrame  # all pairs, columns split, request, dsl, apis; a range index. Few-shots are rows of it
     catalogue: Catalogue
-    asked: Mapping[str, pd.DataFrame]
-    near: Mapping[str | int, pd.Series]
-    semantic: pd.Series
-    beside: Mapping[tuple[str, int], int]
-    room: Mapping[str, tuple[int, Counter]]
-    seed: int
+    asked: Mapping[str, pd.DataFrame]  # {test set: of `order_of_asking`}
+    near: Mapping[str | int, pd.Series]  # {selector, or of `UNSEEN` the examples added: few-shots, as `few_shots_of`}
+    semantic: pd.Series  # the API names nearest to each pair's request (SFD)
+    beside: Mapping[tuple[str, int], int]  # of `definitions_beside`
+    room: Mapping[str, tuple[int, Counter]]  # of `reading_room`
+    seed: int  # of the few-shots drawn at random
 
     def shots(self, row, pairs: Sequence[str]) -> list[list[int]]:
         """The few-shots of requests; those drawn at random are other ones for each request, and those of another
@@ -368,22 +331,13 @@ class Materials:
 
 
 def write_prompts(
-    asked: pd.DataFrame,
-    materials: Materials,
-    kept: Callable[[pd.DataFrame], Sequence[bool]],
-    most: int = MOST_KEPT,
+    asked: pd.DataFrame, materials: Materials, kept: Callable[[pd.DataFrame], Sequence[bool]]
 ) -> pd.DataFrame:
-    """The prompts of conditions, each on all of its first flows whose answers are kept, where these are as many as it
-    is to be asked on; else on so many.
-
-    Args:
-        asked: of `to_ask`.
-        kept: whether the answer to each prompt is kept.
-        most: flows that are looked for among those that are kept.
-    """
+    """The prompts of `to_ask`, each condition on all of its first `MOST_KEPT` flows whose answers are kept, where these
+    are as many as it is to be asked on; else on so many."""
     parts = []
     for row in asked.itertuples(index=False):
-        prompts = materials.prompts(row, max(row.flows, most))
+        prompts = materials.prompts(row, max(row.flows, MOST_KEPT))
         units = whole_units(prompts["unit"], kept(prompts))
         chosen = units if len(units) >= row.flows else prompts["unit"].tolist()[: row.flows]
         parts.append(prompts[prompts["unit"].isin(chosen)])
@@ -440,17 +394,8 @@ def kept_by(prompts: pd.DataFrame, models: Mapping[str, Any], max_new_tokens: in
 
 
 def copied(near: Mapping, flows: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
-    """What writes without any model: for each request that a model was asked, the flow of its nearest few-shot. Over
-    more requests copies would stand beside models on other ones.
-
-    Args:
-        near: of `few_shots_of`; selectors that it lacks give no copies.
-        flows: as for `Materials`.
-        answered: by models: columns test_set, unit, half.
-
-    Returns:
-        columns condition (of `COPIES`), test_set, unit, half, text, finished.
-    """
+    """What writes without any model: for each request that one answered, the flow of its nearest few-shot, by the
+    selectors that there are: columns condition (of `COPIES`), test_set, unit, half, text, finished."""
     asked, dsl = answered[["test_set", "unit", "half"]].drop_duplicates("unit"), flows["dsl"].to_numpy()
     return pd.concat(
         [
@@ -466,13 +411,8 @@ def copied(near: Mapping, flows: pd.DataFrame, answered: pd.DataFrame) -> pd.Dat
 
 
 def score(answers: pd.DataFrame, flows: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
-    """Answers with the columns of `score_flows`.
-
-    Args:
-        answers: columns unit and text, whatever else.
-        flows: by unit: dsl (the right flow's text), and said (see `lib.workflows.generating.generate`) where it is
-            known.
-    """
+    """Answers (columns unit, text, whatever else) with the columns of `score_flows`; flows by unit have dsl, the right
+    flow's text, and where it is known said."""
     said = answers["unit"].map(flows["said"]) if "said" in flows else None
     found = score_flows(answers["text"], answers["unit"].map(flows["dsl"]), catalogue, said)
     return pd.concat([answers.reset_index(drop=True), found], axis=1)
@@ -516,9 +456,7 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd
     freely; `unseen`: APIs held out, with few-shots that do not have them.
 
     Args:
-        asked: of `to_ask`.
         published: columns table, selector, shots, definitions, metric, delta.
-        reader: the generator that stands for the paper's GPT-4.
     """
     five, twenty = (Condition("pretrained", shots, "none", reader).name for shots in (5, 20))
     against = {1: five, 2: five, 3: twenty, 4: FINETUNED}
@@ -549,8 +487,7 @@ def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFram
 
     Args:
         compared: of `compare_conditions`, its pairs with a column table.
-        asked: of `to_ask`.
-        published: columns table, selector, shots, definitions, metric, delta.
+        published: as for `comparisons`.
     """
     about = asked.drop_duplicates("condition").set_index("condition")[FIELDS]
     copies = {name: [selector, 1, "none", "copy", "free"] for name, selector in COPIES.items()}
@@ -570,12 +507,7 @@ def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFram
 
 
 def new_apis_called(scores: pd.DataFrame, wanted: Mapping[str, Collection[str]]) -> pd.DataFrame:
-    """100 where a flow calls at least one of the APIs that are wanted of its unit, else 0: units by conditions.
-
-    Args:
-        scores: columns condition, unit, text.
-        wanted: names for each unit.
-    """
+    """100 where a flow calls at least one of the APIs that are wanted of its unit, else 0: units by conditions."""
 
     def called(unit: str, text: str) -> int:
         try:
@@ -602,10 +534,6 @@ def claimed_methods(rows: pd.DataFrame, reader: str) -> pd.DataFrame:
     """The methods of `data/claims.yaml` that conditions stand for: columns condition, method, k (few-shots).
 
     The fine-tuned model, which has none, stands at both numbers; claims are about the reader's rows alone.
-
-    Args:
-        rows: of `asked_rows`.
-        reader: the generator that stands for the paper's GPT-4.
     """
     own = rows[(rows["generator"] == reader) & (rows["decoding"] == "free") & rows["selector"].isin(MEASURED)]
     own = own[own["definitions"] != "instruction"]
@@ -626,16 +554,8 @@ def _method(selector: str, definitions: str) -> str:
 
 
 def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame, called: pd.DataFrame) -> pd.DataFrame:
-    """One row for each flow, method, metric and number of few-shots; similarity and rates are 0–100.
-
-    Args:
-        scores: what `score` returned, with a column condition.
-        methods: of `claimed_methods`.
-        called: of `new_apis_called`: the metric of that name.
-
-    Returns:
-        columns flow, method, metric, k, value; the value is NaN where the metric does not count the flow.
-    """
+    """What each flow scored under `claimed_methods`, with `new_apis_called`, 0–100: columns flow, method, metric, k,
+    value (NaN where the metric does not count the flow)."""
     counts = outcomes(scores[scores["condition"].isin(methods["condition"])])
     counts["value"] = 100 * counts["numerator"] / counts["denominator"].where(counts["denominator"] > 0)
     calls = called.melt(ignore_index=False, var_name="condition").reset_index().assign(metric="new_apis_called")

@@ -279,8 +279,7 @@ def _domain(content: Content, tests: Sequence[Test]) -> list[Any]:
 
 
 def _of_type(values: Sequence[Any], kind: str) -> list[Any]:
-    """The values that have a declared type, or one that has it where none does; and nothing (None), where a test asks
-    for it."""
+    """The values that have a declared type, or one that has it; and nothing (None), where a test asks for it."""
     if kind not in ("boolean", "number", "integer", "string"):
         return list(values)
     found: list[Any] = [TRUE, FALSE]
@@ -304,7 +303,6 @@ def executed_alike(
     Args:
         said: for each call of the right flow, in order of text, the keys of the arguments that the request says; others
             may differ or be absent. None: the request says all of them.
-        types: of what calls return, see `declared_types`.
 
     Raises:
         ValueError: `said` is not as long as the right flow has calls.

@@ -40,9 +40,7 @@ class FlowWriter:
 
     Args:
         training: pairs to choose few-shots from; columns pair, request, dsl, apis.
-        catalogue: for definitions and grammars.
-        vectors: unit-length embeddings of the training requests, (pairs, dimensions).
-        encode: texts to such embeddings.
+        vectors: unit-length embeddings of their requests, (pairs, dimensions), as `encode` makes them of texts.
         load: gives the model of a role: `finetuned`, which reads the request alone, or `untuned`, which reads few-shots
             and definitions.
         max_tokens: of a flow.
@@ -61,12 +59,8 @@ class FlowWriter:
         self.load, self.max_tokens = functools.cache(load), max_tokens
 
     def write(self, request: str, generator: str = "finetuned", shots: int = 5, decoding: str = "free") -> Written:
-        """The flow for a request.
-
-        Args:
-            generator: `finetuned` or `untuned`.
-            shots: training pairs that are retrieved.
-            decoding: `free`, or `catalogue`: only flows that the catalogue allows.
+        """The flow for a request, by the `finetuned` or `untuned` model with so many few-shots retrieved, `free` or
+        held to the `catalogue`.
 
         Raises:
             ValueError: the request alone is too long for the model.
@@ -91,12 +85,8 @@ class FlowWriter:
 
 
 def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWriter:
-    """The writer on a profile's artifacts, with the tuned encoder where there is one. Answers are kept nowhere.
-
-    The first use encodes the training requests where no notebook did, and says how long that takes.
-
-    Args:
-        report: is told it.
+    """The writer on a profile's artifacts, with the tuned encoder where there is one. Answers are kept nowhere. The
+    first use encodes the training requests where no notebook did, and reports how long that takes.
 
     Raises:
         ArtifactError: files are missing (names them and the notebooks that write them), damaged, or of another version

@@ -34,8 +34,7 @@ def flow_grammar(
 
     Args:
         catalogue: what a flow may call: these APIs, each with its declared keys only (a dynamic one also with keys
-            below `language.DYNAMIC_PREFIXES`), so that `validate` finds no made-up name or key. Without it a flow may
-            call anything.
+            below `language.DYNAMIC_PREFIXES`), so that `validate` finds no made-up name or key. Without it: anything.
         stop: texts that may follow the flow, on its last line or the next: those that end an answer. A line break that
             precedes one may also stand alone: it is left when the stop text is cut off.
         loops: whether a flow may have loops, which the paper's language lacks; blocks then nest up to `DEEPEST` deep,
@@ -43,10 +42,8 @@ def flow_grammar(
         fence: texts before and after the flow, of an answer that is one code block; it takes no stop texts.
 
     Raises:
-        ValueError: there are stop texts beside a fence, or the catalogue is empty.
+        ValueError: the catalogue is empty.
     """
-    if stop and fence:
-        raise ValueError("a code block ends itself: no stop texts beside a fence")
     start = [f"start: {_quoted(fence[0])} lines {_quoted(fence[1])}"] if fence else ["start: lines"]
     if stop:
         start = ["start: lines ending?", f'ending: "\\n" | "\\n"? ({" | ".join(map(_quoted, stop))})']

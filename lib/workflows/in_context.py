@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -230,6 +230,10 @@ class Renaming:
         """The new name of `connector.Operation`."""
         return ".".join(map(self.name, api.split(".", 1)))
 
+    def variable(self, name: str) -> str:
+        """The new name of a variable."""
+        return name if name == TRIGGER else self.name(name)
+
     def text(self, text: str) -> str:
         """A text in which odd names of the catalogue are exchanged."""
 
@@ -262,23 +266,20 @@ class Renaming:
         """A flow, or what stands in one, with new names; what its arguments say stays."""
         match node:
             case Call(api, parameters, variable, awaited):
-                return Call(self.full(api), self.flow(parameters), self._variable(variable), awaited)
+                new = self.full(api), self.flow(parameters)
+                return Call(*new, None if variable is None else self.variable(variable), awaited)
             case Reference(variable, path):
-                return Reference(self._variable(variable), tuple(map(self._field, range(len(path)), path)))
+                body = path[:1] if path[:1] == ("body",) else ()
+                below = (key if isinstance(key, int) else self.name(key) for key in path[len(body) :])
+                return Reference(self.variable(variable), (*body, *below))
             case Object(pairs):
                 return Object(tuple((self.name(key), self.flow(value)) for key, value in pairs))
             case For(variable, items, body):
-                return For(self._variable(variable), self.flow(items), self.flow(body))
+                return For(self.variable(variable), self.flow(items), self.flow(body))
             case tuple():
                 return tuple(map(self.flow, node))
         parts = {name: self.flow(part) for name, part in _parts(node).items()}
         return replace(node, **parts) if parts else node
-
-    def _variable(self, variable: str | None) -> str | None:
-        return variable if variable is None or variable == TRIGGER else self.name(variable)
-
-    def _field(self, place: int, key: str | int) -> str | int:
-        return key if isinstance(key, int) or (not place and key == "body") else self.name(key)
 
 
 # ---------------------------------------------------------------- prompts to learn from
@@ -301,22 +302,21 @@ class Cell(NamedTuple):
     shots: int  # at most, fewer where they do not fit
     definitions: str  # none, of the few-shots' APIs (FD), of those nearest to the request (SFD), or both
     kind: str
-    selector: str
     beside: int  # few-shots that FD has as many definitions for, on average, as SFD shows
 
 
-def mixture(selectors: Sequence[str]) -> list[Cell]:
+def mixture() -> list[Cell]:
     """Every sort of prompt; all are equally frequent, and so are all numbers of few-shots.
 
     Without few-shots there is no FD, and without definitions nothing to copy from: SFD is left, repeated. An API is in
     definitions only where these are chosen by the request, and few-shots can only be wrong where there are some.
     """
     cells = [
-        Cell(shots, what, kind, selector, shots)
-        for shots, what, kind, selector in itertools.product(SHOTS[1:], DEFINED, KINDS, selectors)
+        Cell(shots, what, kind, shots)
+        for shots, what, kind in itertools.product(SHOTS[1:], DEFINED, KINDS)
         if kind != "definition only" or what in ("sfd", "fd_sfd")
     ]
-    bare = itertools.cycle(Cell(0, "sfd", "usual", selectors[0], beside) for beside in SHOTS[1:])
+    bare = itertools.cycle(Cell(0, "sfd", "usual", beside) for beside in SHOTS[1:])
     return [*itertools.islice(bare, len(cells) // len(SHOTS[1:])), *cells]
 
 
@@ -333,13 +333,12 @@ class Row(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The flows of one half, from which requests and few-shots are drawn; `vectors` by selector, those of the APIs by
-    the encoder called pretrained."""
+    """The flows of one half, from which requests and few-shots are drawn."""
 
     rows: list[Row]
-    vectors: Mapping[str, np.ndarray]  # unit vectors of the requests, (rows, dimensions)
+    vectors: np.ndarray  # unit vectors of the requests, (rows, dimensions)
     apis: Mapping[str, API]  # those that a definition may be shown of
-    api_vectors: np.ndarray
+    api_vectors: np.ndarray  # of each one's `text`
     known: Known
 
 
@@ -347,16 +346,12 @@ def pool_of(
     half: HalfOrNone,
     split: Mapping[str, Half],
     flows: pd.DataFrame,
-    vectors: Mapping[str, np.ndarray],
+    vectors: np.ndarray,
     catalogue: Catalogue,
     api_vectors: np.ndarray,
 ) -> Pool:
-    """The training flows whose connectors all lie in a half, and the APIs of this half that training may use.
-
-    Args:
-        vectors: {selector: unit vectors of all flows' requests}, one called pretrained.
-        api_vectors: of each API's `text`, in the catalogue's order, by the pretrained encoder.
-    """
+    """The training flows whose connectors all lie in a half, and the APIs of this half that training may use; vectors
+    are those of all flows' requests, and of all APIs in the catalogue's order."""
     own = (flows["split"] == "training") & (flows["apis"].map(lambda apis: half_of(apis, split)) == half)
     shown = [api.in_training and split[api.connector] == half for api in catalogue]
     apis = {api.name: api for api, chosen in zip(catalogue, shown, strict=True) if chosen}
@@ -366,11 +361,10 @@ def pool_of(
         names, outputs = flow_names(flow)
         facts = {(call.api, key) for call in calls(flow) for key in ("", *call.keys)} | {("", one) for one in outputs}
         rows.append(Row(pair, request, list(called), flow, names | outputs, facts))
-    inside = {name: one[own.to_numpy()] for name, one in vectors.items()}
-    return Pool(rows, inside, apis, api_vectors[shown], Known.of(catalogue))
+    return Pool(rows, vectors[own.to_numpy()], apis, api_vectors[shown], Known.of(catalogue))
 
 
-Candidate = tuple[int, dict[str, list[int]], list[str]]  # row of a flow, its nearest by selector, its nearest APIs
+Candidate = tuple[int, list[int], list[str]]  # row of a flow, its nearest other ones, the APIs nearest to it
 
 
 def _candidates(pool: Pool, seed: int) -> Iterator[Candidate]:
@@ -380,11 +374,10 @@ def _candidates(pool: Pool, seed: int) -> Iterator[Candidate]:
         order = np.random.default_rng([seed, turn]).permutation(len(pool.rows))
         for start in range(0, len(order), BLOCK):
             rows = order[start : start + BLOCK]
-            found = {name: nearest(all_, all_[rows], NEAR + 1)[0] for name, all_ in pool.vectors.items()}
-            semantic = nearest(pool.api_vectors, pool.vectors["pretrained"][rows], MOST_SEMANTIC)[0]
-            for i, row in enumerate(rows.tolist()):
-                near = {name: [other for other in one[i].tolist() if other != row] for name, one in found.items()}
-                yield row, near, [names[place] for place in semantic[i]]
+            found = nearest(pool.vectors, pool.vectors[rows], NEAR + 1)[0]
+            semantic = nearest(pool.api_vectors, pool.vectors[rows], MOST_SEMANTIC)[0]
+            for row, near, places in zip(rows.tolist(), found.tolist(), semantic, strict=True):
+                yield row, [other for other in near if other != row], [names[place] for place in places]
 
 
 def training_prompts(
@@ -403,12 +396,9 @@ def training_prompts(
     Source: own; the paper's model is not trained.
 
     Args:
-        pool: of `pool_of`.
         n: prompts; the first of any larger number with the same seed. A pool that is too small for some sort of prompt
             has none of that sort, one that is too small for all of them gives fewer prompts.
-        seed: of all draws.
-        count: tokens of a text, as for `lib.workflows.prompts.fit`.
-        limit: tokens of a prompt.
+        count, limit: tokens of a text, and of a prompt at most.
 
     Returns:
         columns pair, prompt, target (flow and stop text), tokens (of the prompt), shown (few-shots that fitted), kept
@@ -417,16 +407,12 @@ def training_prompts(
 
     def drawn() -> Iterator[tuple]:
         """Round by round of the mixture; ends where no sort is left."""
-        cells, rng, stream = mixture(list(pool.vectors)), random.Random(seed), _candidates(pool, seed)
+        cells, rng, stream = mixture(), random.Random(seed), _candidates(pool, seed)
         some, apis = list(itertools.islice(_candidates(pool, seed), BLOCK)), [row.apis for row in pool.rows]
-        usual = {
-            (name, k): usual_number([few_shot_definitions(near[name][:k], apis) for _, near, _ in some])
-            for name in pool.vectors
-            for k in SHOTS[1:]
-        }
+        usual = {k: usual_number([few_shot_definitions(near[:k], apis) for _, near, _ in some]) for k in SHOTS[1:]}
         while cells:
             for cell in rng.sample(cells, len(cells)):
-                kept, number = rng.choice(KEPT), usual[cell.selector, cell.beside]
+                kept, number = rng.choice(KEPT), usual[cell.beside]
                 tried = itertools.islice(stream, min(TRIED, len(pool.rows)))
                 made = (_prompt(pool, one, cell, number, kept, rng, count, limit) for one in tried)
                 if found := next(filter(None, made), None):
@@ -451,17 +437,17 @@ def _prompt(
 ) -> tuple | None:
     """Pair, prompt, target, tokens and few-shots of a prompt; None where the flow does not suit the cell or something
     in it is not in the prompt. `number`: definitions of SFD."""
-    at, by_selector, semantic = candidate
-    target, near, semantic = pool.rows[at], by_selector[cell.selector], semantic[: number * ("sfd" in cell.definitions)]
+    row, near, semantic = candidate
+    target, semantic = pool.rows[row], semantic[:number] if "sfd" in cell.definitions else []
     if cell.kind == "nearest wrong":
-        near = [row for row in near if set(pool.rows[row].apis) != set(target.apis)]
+        near = [other for other in near if set(pool.rows[other].apis) != set(target.apis)]
     if cell.kind == "definition only":
         alone = rng.choice(sorted(set(target.apis)))
-        near = [row for row in near if alone not in pool.rows[row].apis]
+        near = [other for other in near if alone not in pool.rows[other].apis]
         if alone not in semantic:
             semantic = semantic[:-1]
             semantic.insert(rng.randint(0, len(semantic)), alone)
-    shots = [pool.rows[row] for row in near[: cell.shots]]
+    shots = [pool.rows[other] for other in near[: cell.shots]]
     if len(shots) < cell.shots or not pool.apis.keys() >= {*semantic}:
         return None
 

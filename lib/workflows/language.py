@@ -21,13 +21,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
-from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
+from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 
 from lib.workflows.apis import API
 from lib.workflows.catalogue import Catalogue
@@ -170,107 +171,63 @@ def _unescape(found: re.Match) -> str:
     return ESCAPES.get(character, character)
 
 
-def _fail(token: Token, problem: str) -> FlowError:
-    return FlowError(token.line or 1, token.column or 1, problem)
-
-
 def _text(token: Token) -> str:
-    inner = token[1:-1]
-    if "\\" not in inner:
-        return inner
     try:
-        return _ESCAPE.sub(_unescape, inner)
+        return _ESCAPE.sub(_unescape, token[1:-1])
     except UnicodeDecodeError:
-        raise _fail(token, "a string with half a surrogate pair") from None
+        raise FlowError(token.line or 1, token.column or 1, "a string with half a surrogate pair") from None
 
 
 def _name(token: Token) -> str:
     if token in RESERVED:
-        raise _fail(token, f"'{token}' is a reserved word, not a name")
+        raise FlowError(token.line or 1, token.column or 1, f"'{token}' is a reserved word, not a name")
     return str(token)
 
 
 def _number(token: Token) -> int | float:
     whole = token.lstrip("-").isdigit()
     if len(token) > MAX_DIGITS or not (whole or math.isfinite(float(token))):
-        raise _fail(token, f"a number that is too large or longer than {MAX_DIGITS} characters")
+        raise FlowError(
+            token.line or 1, token.column or 1, f"a number that is too large or longer than {MAX_DIGITS} characters"
+        )
     return int(token) if whole else float(token)
 
 
-@v_args(inline=True)
-class _Builder(Transformer):
-    """Makes the nodes while Lark parses; there is no other tree."""
-
-    def start(self, *statements):
-        return Flow(statements)
-
-    def branches(self, *parts):
-        *pairs, otherwise = parts
-        return If(tuple(map(Branch, pairs[::2], pairs[1::2])), otherwise or ())
-
-    def loop(self, _, variable, items, body):
-        return For(_name(variable), items, body)
-
-    def block(self, *statements):
-        return statements
-
-    def call(self, variable, awaited, api, parameters):
-        variable = None if variable is None else _name(variable)
-        return Call(api, parameters or Object(), variable, awaited is not None)
-
-    def api(self, connector, operation):
-        return f"{_name(connector)}.{operation if operation.type == 'NAME' else _text(operation)}"
-
-    def or_(self, *conditions):
-        return Or(conditions)
-
-    def and_(self, *conditions):
-        return And(conditions)
-
-    def negation(self, condition):
-        return Not(condition)
-
-    def comparison(self, left, operator, right):
-        return Comparison(str(operator), left, right)
-
-    def text_comparison(self, test, left, right):
-        return Comparison(test, left, right)
-
-    def text_test(self, token):
-        return str(token)
-
-    def object(self, *pairs):
-        return Object(pairs)
-
-    def pair(self, key, value):
-        return _text(key), value
-
-    def array(self, *values):
-        return values
-
-    def reference(self, variable, *path):
-        return Reference(_name(variable), tuple(int(key) if key.type == "INDEX" else _text(key) for key in path))
-
-    def string(self, token):
-        return _text(token)
-
-    def number(self, token):
-        return _number(token)
-
-    def true(self):
-        return True
-
-    def false(self):
-        return False
-
-    def null(self):
-        return None
+# What each rule of the grammar makes of its parts, while Lark parses; there is no other tree.
+_MADE: dict[str, Callable] = {
+    "start": lambda *statements: Flow(statements),
+    "branches": lambda *parts: If(tuple(map(Branch, parts[:-1:2], parts[1::2])), parts[-1] or ()),
+    "loop": lambda _, variable, items, body: For(_name(variable), items, body),
+    "block": lambda *statements: statements,
+    "call": lambda variable, awaited, api, parameters: Call(
+        api, parameters or Object(), variable and _name(variable), awaited is not None
+    ),
+    "api": lambda connector, name: f"{_name(connector)}.{name if name.type == 'NAME' else _text(name)}",
+    "or_": lambda *conditions: Or(conditions),
+    "and_": lambda *conditions: And(conditions),
+    "negation": Not,
+    "comparison": lambda left, operator, right: Comparison(str(operator), left, right),
+    "text_comparison": Comparison,
+    "text_test": str,
+    "object": lambda *pairs: Object(pairs),
+    "pair": lambda key, value: (_text(key), value),
+    "array": lambda *values: values,
+    "reference": lambda variable, *path: Reference(
+        _name(variable), tuple(int(key) if key.type == "INDEX" else _text(key) for key in path)
+    ),
+    "string": lambda token: _text(token),
+    "number": lambda token: _number(token),
+    "true": lambda: True,
+    "false": lambda: False,
+    "null": lambda: None,
+}
 
 
 @cache
 def _parser() -> Lark:
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", transformer=_Builder())
+    made = {rule: lambda parts, make=make: make(*parts) for rule, make in _MADE.items()}
+    return Lark(grammar, parser="lalr", transformer=SimpleNamespace(**made))
 
 
 def _place(text: str, position: int) -> tuple[int, int]:
@@ -339,18 +296,14 @@ def _lines(statements: tuple[Statement, ...]) -> Iterator[str]:
             yield _print_call(statement)
             continue
         if isinstance(statement, For):
-            yield f"for ({_print_name(statement.variable)} of {_print_value(statement.items)}) {{"
-            yield from (f"  {line}" for line in _lines(statement.body))
-            yield "}"
-            continue
-        opening = "if"
-        for branch in statement.branches:
-            yield f"{opening} ({_print_condition(branch.condition)}) {{"
-            yield from (f"  {line}" for line in _lines(branch.body))
-            opening = "} else if"
-        if statement.otherwise:
-            yield "} else {"
-            yield from (f"  {line}" for line in _lines(statement.otherwise))
+            openings = [f"for ({_print_name(statement.variable)} of {_print_value(statement.items)})"]
+        else:
+            openings = [f"if ({_print_condition(branch.condition)})" for branch in statement.branches]
+            openings = [openings[0], *(f"}} else {opening}" for opening in openings[1:]), "} else"]
+        for opening, body in zip(openings, bodies(statement), strict=True):
+            if body or opening != "} else":
+                yield f"{opening} {{"
+                yield from (f"  {line}" for line in _lines(body))
         yield "}"
 
 
@@ -360,9 +313,8 @@ def _print_call(call: Call) -> str:
         raise ValueError(f"an API is named connector.Operation, not {call.api!r}")
     access = f".{operation}" if _NAME.fullmatch(operation) else f"[{_print_string(operation)}]"
     assignment = f"{_print_name(call.variable)} = " if call.variable is not None else ""
-    awaited = "await " if call.awaited else ""
     parameters = _print_value(call.parameters) if call.parameters.pairs else ""
-    return f"{assignment}{awaited}{_print_name(connector)}{access}({parameters});"
+    return f"{assignment}{'await ' * call.awaited}{_print_name(connector)}{access}({parameters});"
 
 
 def _print_condition(condition: Condition) -> str:
@@ -399,8 +351,10 @@ def _print_value(value: Value) -> str:
         case str():
             return _print_string(value)
         case int() | float():
-            return _print_number(value)
-    raise ValueError(f"a flow holds no {type(value).__name__}: {value!r}")
+            printed = repr(value)
+            if len(printed) <= MAX_DIGITS and _PLAIN_NUMBER.fullmatch(printed):
+                return printed
+    raise ValueError(f"a flow holds no {type(value).__name__} such as {value!r:.60}")
 
 
 def _print_name(name: str) -> str:
@@ -416,18 +370,11 @@ def _print_string(text: str) -> str:
 
 
 def _print_key(key: str | int) -> str:
-    if isinstance(key, int):
-        if not 0 <= key < 10**9:
-            raise ValueError(f"an index has one to nine digits, unlike {key}")
-        return str(key)
-    return "'" + _print_string(key)[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
-
-
-def _print_number(number: int | float) -> str:
-    printed = repr(number)
-    if len(printed) > MAX_DIGITS or not _PLAIN_NUMBER.fullmatch(printed):
-        raise ValueError(f"{printed[:MAX_DIGITS]} is not finite or has more than {MAX_DIGITS} digits")
-    return printed
+    if isinstance(key, str):
+        return "'" + _print_string(key)[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
+    if not 0 <= key < 10**9:
+        raise ValueError(f"an index has one to nine digits, unlike {key}")
+    return str(key)
 
 
 # ---------------------------------------------------------------- what a flow says

@@ -150,8 +150,7 @@ def rows_of(part: Part, world: FlowWorld, limit: int = SHORT) -> pd.DataFrame:
         return pd.DataFrame({"prompt": prompts, "target": targets})
     if part.kind == "in_context":
         of_apis = world.search.embed([api.text for api in world.catalogue])
-        by = {"pretrained": world.vectors}
-        pool = in_context.pool_of(part.half, world.halves, world.flows, by, world.catalogue, of_apis)
+        pool = in_context.pool_of(part.half, world.halves, world.flows, world.vectors, world.catalogue, of_apis)
         count = token_counter(load_tokenizer(locate(world.generator))[0])
         return in_context.training_prompts(pool, part.size, world.seed, count, limit, world.search.progress)
     rows = few_shots.scored_pairs(few_shots.balanced_sample(world.mined, part.size, world.seed), world.training)

@@ -71,9 +71,7 @@ def metaprompt_parts(
     them, cut the prompt into the same tokens as its parts.
 
     Args:
-        request: its line breaks become spaces.
         shots: requests and flows, nearest first; the prompt shows the nearest last, next to the request.
-        definitions: one line each, in the order of the prompt.
         explain: whether the prompt says how to use definitions; None says so where there are any.
         first: whether definitions come before the few-shots.
     """
@@ -137,11 +135,9 @@ def fit(
     Args:
         request, shots, explain: as for `metaprompt_parts`.
         apis: whose definitions are shown, nearest first.
-        limit: tokens of the prompt at most: the model's window without the room for the answer (and without what a chat
-            template adds).
-        count: tokens of a text, quick for one that it has seen (see `token_counter`). Parts of the prompt are counted
-            apart and added up.
-        parts: what makes the parts of a prompt; the fine-tuned model has a form of its own.
+        limit: tokens of the prompt at most: the model's window without the room for the answer.
+        count: tokens of a text, see `token_counter`; parts of the prompt are counted apart and added up.
+        parts: what makes the parts of a prompt, of `PARTS`.
 
     Raises:
         ValueError: the request alone is too long.
@@ -174,10 +170,9 @@ def flow_prompts(
     """The prompts of one condition.
 
     Args:
-        requests: (n,).
         shots: for each request positions of training pairs, nearest first.
         training: columns request, dsl, apis.
-        catalogue: the `Catalogue`; APIs that it lacks get no definition.
+        catalogue: has the definitions; APIs that it lacks get none.
         limit, count, explain, parts: as for `fit`.
         few_shot: whether the definitions of the few-shots' APIs are shown (FD).
         semantic: names of other APIs whose definitions each request's prompt shows after those of FD (SFD).

@@ -8,9 +8,8 @@
 
 A made-up parameter leaves the similarity as it is; the keys of a made-up API are not judged.
 
-`executed`, which the paper does not have, asks more: on mocked connectors the flow does what the right one does (see
-`lib.workflows.execution`), with no name or parameter that the catalogue does not have. It is not judged where the right
-flow has a call that can never be reached: nobody could tell whether the other one makes it.
+`executed` is ours and asks more: on mocked connectors (`lib.workflows.execution`) the flow does what the right one
+does, with nothing made up. It is not judged where the right flow has a call that can never be reached.
 """
 
 from __future__ import annotations
@@ -69,9 +68,7 @@ def score_flow(
     """Score a generated flow against the right one.
 
     Args:
-        text: what the model wrote.
         gold: the right flow, as text or as its list of API names.
-        catalogue: what flows may call.
         said: for each call of the right flow, the keys of the arguments that the request says; None: all.
 
     Raises:
@@ -109,14 +106,9 @@ def score_flows(
     catalogue: Catalogue,
     said: Iterable[Sequence[Sequence[str]] | None] | None = None,
 ) -> pd.DataFrame:
-    """`score_flow` for each pair of a text and its gold flow.
-
-    Args:
-        said: of each gold flow; None: all arguments of all.
-
-    Returns:
-        One row a flow in the order given: parsed, valid (bool), similarity (0–1), made_up_names (tuple of API names),
-        made_up_parameters (tuple of (API, key)), error, executed (bool, or None).
+    """`score_flow` for each text with its gold flow and what its request says (None: all of all), a row each: parsed,
+    valid (bool), similarity (0–1), made_up_names (tuple of API names), made_up_parameters (tuple of (API, key)), error,
+    executed (bool, or None).
 
     Raises:
         ValueError: the iterables are not equally long.
@@ -138,15 +130,12 @@ PERCENT = (*METRICS[1:], "valid", "executed", "wrong_at_1")
 
 
 def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scored flows for `lib.evaluation.comparison.rates`, as numerators and denominators.
+    """`score_flows`, with columns condition and unit besides, as `lib.evaluation.comparison.rates` takes them: columns
+    condition, unit, metric, numerator, denominator (0–1).
 
-    Args:
-        scores: what `score_flows` returned, with columns condition and unit (the test pair) besides.
-
-    Returns:
-        columns condition, unit, metric, numerator, denominator (0–1). Metrics: `METRICS`, of which made-up names and
-        parameters count the flows that parse; `valid` over all flows: those that parse and have neither; `executed`
-        over the flows that can be judged; `wrong_at_1`: of those of similarity 1, the ones that are not executed right.
+    Metrics: `METRICS`, of which made-up names and parameters count the flows that parse; `valid` over all flows: those
+    that parse and have neither; `executed` over the flows that can be judged; `wrong_at_1`: of those of similarity 1,
+    the ones that are not executed right.
     """
     parsed = scores["parsed"].astype(float)
     names, parameters = (scores[f"made_up_{what}"].map(len).gt(0) * parsed for what in ("names", "parameters"))

@@ -8,15 +8,12 @@ import pytest
 import torch
 
 from lib.generation.constrained import Constraint, Grammar, vocabulary
-from lib.generation.local import LocalModel
-from lib.generation.models import ModelError, locate
 from lib.workflows.apis import API, Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.language import Call, Flow, Object, called_apis, calls, parse, print_flow, validate
+from lib.workflows.language import Call, Flow, Object, calls, parse, print_flow, validate
 from lib.workflows.pairs import read_values
-from lib.workflows.scoring import score_flow
 
 DATA = Path(__file__).parents[2] / "data"
 END = 0
@@ -135,13 +132,6 @@ def test_whatever_ends_with_loops_parses(compiled, walk, catalogue):
     assert set().union(*map(kinds, flows)) >= {"Call", "If", "For", "Comparison"}
 
 
-def test_whatever_ends_under_a_list_of_apis_calls_these_alone(compiled, walk, catalogue):
-    names = random.Random(3).sample(list(catalogue.apis), 12)
-    grammar = compiled(only(catalogue, names))
-    called = {name for seed in range(40) for name in called_apis(parse(walk(grammar, seed)))}
-    assert called == set(names)
-
-
 # ---------------------------------------------------------------- whatever is right is allowed
 
 
@@ -151,15 +141,6 @@ def test_every_flow_can_be_written(compiled, catalogue, flows):
         assert anything.accepts(dsl)
         assert known.accepts(dsl)
         assert known.accepts(f"{dsl}\n<END>")
-
-
-def test_a_flow_can_be_written_if_all_its_apis_may_be_called(compiled, catalogue, flows):
-    for dsl in flows[:10]:
-        names = set(called_apis(parse(dsl)))
-        assert compiled(only(catalogue, [*names, "shared_teams.PostMessageToConversation"])).accepts(dsl)
-        assert not compiled(only(catalogue, [*sorted(names)[1:], "shared_teams.PostMessageToConversation"])).accepts(
-            dsl
-        )
 
 
 def test_loops_change_nothing_where_they_are_not_asked_for(catalogue):
@@ -198,14 +179,9 @@ def test_constructs(compiled, text):
         f"if (a) {{\n  if (b) {{\n    if (c) {{\n      {CALL}\n    }}\n  }}\n}}",
         f"if (a) {{\n{'  ' + CALL + chr(10)}" + f"  {CALL}\n" * 4 + "}",
         f"{CALL}\n\n{CALL}",
-        f"  {CALL}",
-        f"{CALL}\n",
-        "shared_a.Do({'a': 1});",
         'shared_a.Do({"a": "\\ud83d"});',
         'shared_a.Do({"a": 1' + "0" * 40 + "});",
-        'shared_a.Do({"a": 1e999});',
         "if = shared_a.Do();",
-        "await.Do();",
         "shared_a.Do({});",
     ],
 )
@@ -257,34 +233,6 @@ def test_names_and_keys_as_importers_find_them(compiled):
     assert not accepts("shared_service.Bulk", *wide[:70], *[wide[-1]] * 20)
 
 
-def test_a_catalogue_that_allows_nothing_is_refused():
-    with pytest.raises(ValueError, match="API"):
-        flow_grammar(Catalogue({}, {}))
-
-
-# ---------------------------------------------------------------- the real model
-
-
-@pytest.mark.slow
-def test_the_real_model_makes_nothing_up(catalogue):
-    """Skipped where the model cannot be fetched."""
-    try:
-        path = locate("SmolLM2-135M-Instruct")
-    except ModelError as error:
-        pytest.skip(str(error))
-    model = LocalModel(path, dtype="float32", threads=1)
-    names = ["shared_office365.OnNewEmailV3", "shared_teams.PostMessageToConversation"]
-    grammars = [flow_grammar(only(catalogue, names), stop=["\n\n"]), flow_grammar(catalogue)]
-    prompt = 'When it rains, mail me\nx = await shared_msn.OnRain();\nshared_mail.Send({"to": "me"});\n\n'
-    prompt += "When an email arrives, post its subject to Teams\n"
-    texts = model.generate([prompt] * 2, max_new_tokens=56, stop=["\n\n"], grammars=grammars)
-    scores = [score_flow(text, names, catalogue) for text in texts]
-    for score, finished in zip(scores, model.finished, strict=True):
-        assert score.parsed or not finished
-        assert (score.made_up_names, score.made_up_parameters) == ((), ())
-    assert any(model.finished)
-
-
 def test_a_flow_is_complete_once_its_stop_text_is_cut_off(compiled):
     """A fine-tuned model ends with <END> on a line of its own: what is left then ends with a line break."""
     grammar = compiled(stop=["<END>"])
@@ -300,5 +248,3 @@ def test_a_fence_stands_around_the_flow_and_takes_no_stop_texts():
     grammar = flow_grammar(fence=("```flow\n", "\n```"))
     assert grammar.startswith('start: "```flow\\n" lines "\\n```"\n')
     assert grammar.partition("\n")[2] == flow_grammar().partition("\n")[2]
-    with pytest.raises(ValueError, match="no stop texts beside a fence"):
-        flow_grammar(stop=("x",), fence=("a", "b"))

@@ -53,7 +53,7 @@ def split(catalogue, pairs):
 
 @pytest.fixture(scope="module")
 def pools(catalogue, pairs, split):
-    vectors = {"pretrained": vectors_of(pairs["request"])}
+    vectors = vectors_of(pairs["request"])
     texts = vectors_of([api.text for api in catalogue])
     return {half: pool_of(half, split, pairs, vectors, catalogue, texts) for half in "ab"}
 
@@ -192,7 +192,7 @@ def test_a_definition_is_renamed_and_its_words_are_not(catalogue, names, taken):
         assert [len(one.summary.split()) for one in renamed.parameters] == [
             len(p.summary.split()) for p in api.parameters
         ]
-        assert renamed.definition.split(": ", 1)[0] == new.full(api.name)
+        assert renamed.definition_in("compact").split(": ", 1)[0] == new.full(api.name)
         described = renamed.definition_in("described")
         assert not names & set(DESCRIBED_KEY.findall(described))
         assert len(DESCRIBED_KEY.findall(described)) == len(DESCRIBED_KEY.findall(api.definition_in("described")))
@@ -249,7 +249,7 @@ def test_the_pool_of_a_half_holds_nothing_of_the_other(pools, split, catalogue, 
         assert all(api.in_training for api in pool.apis.values())
         assert {row.pair for row in pool.rows} <= training
         assert np.allclose(vectors_of([catalogue[name].text for name in pool.apis]), pool.api_vectors)
-        assert np.allclose(vectors_of([row.request for row in pool.rows]), pool.vectors["pretrained"])
+        assert np.allclose(vectors_of([row.request for row in pool.rows]), pool.vectors)
 
 
 def test_prompts_for_fewer_are_the_first_of_more(pools, made):
@@ -258,7 +258,7 @@ def test_prompts_for_fewer_are_the_first_of_more(pools, made):
 
 
 def test_the_mixture_is_uniform():
-    cells = pd.DataFrame(mixture(["pretrained"]))
+    cells = pd.DataFrame(mixture())
     assert len(set(cells["shots"].value_counts())) == 1
     assert set(cells["shots"]) == set(SHOTS)
     shown = cells[cells["shots"] > 0]
@@ -297,7 +297,7 @@ def test_prompts_fit(pools):
 def test_a_pool_that_is_too_small_gives_what_it_can(pools, split, pairs, catalogue):
     few = pairs[pairs["pair"].isin([row.pair for row in pools["a"].rows[:4]])].reset_index(drop=True)
     texts = vectors_of([api.text for api in catalogue])
-    pool = pool_of("a", split, few, {"pretrained": vectors_of(few["request"])}, catalogue, texts)
+    pool = pool_of("a", split, few, vectors_of(few["request"]), catalogue, texts)
     assert set(training_prompts(pool, 30, 0, count)["shots"]) <= {0, 1, 3}
-    nothing = pool_of("a", split, few.head(0), {"pretrained": np.empty((0, 64), np.float32)}, catalogue, texts)
+    nothing = pool_of("a", split, few.head(0), np.empty((0, 64), np.float32), catalogue, texts)
     assert training_prompts(nothing, 30, 0, count).empty

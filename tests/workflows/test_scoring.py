@@ -48,23 +48,6 @@ def test_appendix_a1(six_apis):
     assert score_flow(PREDICTION, np.array(called_apis(parse(GOLD))), six_apis) == by_names
 
 
-@pytest.mark.parametrize(
-    ("predicted", "gold", "value"),
-    [
-        ("", "", 1),
-        ("", "a", 0),
-        ("ab", "", 0),
-        ("abc", "abc", 1),
-        ("ba", "ab", 1 / 2),
-        ("aab", "ab", 2 / 3),
-        ("aaaa", "a", 1 / 4),
-        ("abcbdab", "bdcaba", 4 / 7),
-    ],
-)
-def test_similarity(predicted, gold, value):
-    assert similarity(list(predicted), list(gold)) == value
-
-
 @given(st.lists(st.sampled_from("abc"), max_size=6), st.lists(st.sampled_from("abc"), max_size=6))
 def test_similarity_is_that_of_all_subsequences(left, right):
     def subsequences(items):
@@ -105,17 +88,6 @@ def test_scores_survive_parquet(six_apis, tmp_path):
     pd.testing.assert_frame_equal(outcomes(pd.read_parquet(tmp_path / "scores.parquet")), outcomes(scores))
 
 
-def test_outcomes_add_up_to_rates(six_apis):
-    scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD], [GOLD] * 5, six_apis)
-    long = outcomes(scores.assign(condition="a", unit=range(5)))
-    table = rates(long, PERCENT, 200, 0).set_index("metric")["value"]
-    assert table["similarity"] == pytest.approx((2 / 3 + 0 + 1 + 0 + 1) / 5)
-    assert set(table.index) == {*METRICS, "valid", "executed", "wrong_at_1"}
-    assert table["unparsed"] == 20.0
-    assert table["made_up_names"] == 25.0
-    assert table["made_up_parameters"] == 25.0
-
-
 def test_a_flow_is_valid_among_all_if_it_parses_and_makes_nothing_up(six_apis):
     """Two flows are right, one only wrong; a name, a key and a syntax error count against the other three of six."""
     scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD, GOLD], [GOLD] * 6, six_apis)
@@ -137,27 +109,6 @@ def test_a_flow_is_executed_right_or_not(six_apis):
     assert score_flow(GOLD, called_apis(parse(GOLD)), six_apis).executed is None
 
 
-def test_executed_flows_are_counted_among_all_and_among_those_of_right_names(six_apis):
-    texts = [GOLD, GOLD.replace('"User"', '"Bot"'), PREDICTION, UNPARSED]
-    scores = score_flows(texts, [GOLD] * 4, six_apis).assign(condition="c", unit=range(4))
-    rates_of = rates(outcomes(scores), ["executed", "wrong_at_1"], 100, 0).set_index("metric")
-    assert rates_of["value"][["executed", "wrong_at_1"]].tolist() == [25, 50]
-    assert rates_of["counted"][["executed", "wrong_at_1"]].tolist() == [4, 2]
-    with pytest.raises(ValueError, match=r"longer|shorter"):
-        score_flows(texts, [GOLD] * 4, six_apis, said=[None])
-
-
-def test_the_same_flow_in_another_order_of_text_is_executed_right(six_apis):
-    start = "x = await shared_microsoftforms.CreateFormWebhook();"
-    one, other = "shared_office365users.MyProfile_V2();", 'shared_teams.PostMessageToConversation({"poster": "User"});'
-    gold = f"{start} if (x?['n'] == 1) {{ {one} }} else {{ {other} }}"
-    swapped = f"{start} if (x?['n'] != 1) {{ {other} }} else {{ {one} }}"
-    score = score_flow(swapped, gold, six_apis)
-    assert score.similarity < 1
-    assert score.executed is True
-    assert score_flow(swapped.replace("!=", "=="), gold, six_apis).executed is False
-
-
 def test_a_right_flow_with_a_call_that_is_never_reached_judges_none(six_apis):
     start = "x = await shared_microsoftforms.CreateFormWebhook();"
     one, other = "shared_office365users.MyProfile_V2();", 'shared_teams.PostMessageToConversation({"poster": "User"});'
@@ -173,3 +124,24 @@ def test_a_right_flow_with_a_call_that_is_never_reached_judges_none(six_apis):
 def test_what_is_no_catalogue_is_refused(catalogue):
     with pytest.raises(TypeError, match=rf"must be a Catalogue, .* not {type(catalogue).__name__}"):
         score_flow(GOLD, GOLD, catalogue)
+
+
+def test_outcomes_add_up_to_rates(six_apis):
+    scores = score_flows([PREDICTION, MADE_UP, WRONG_KEY, UNPARSED, GOLD], [GOLD] * 5, six_apis)
+    long = outcomes(scores.assign(condition="a", unit=range(5)))
+    table = rates(long, PERCENT, 200, 0).set_index("metric")["value"]
+    assert table["similarity"] == pytest.approx((2 / 3 + 0 + 1 + 0 + 1) / 5)
+    assert set(table.index) == {*METRICS, "valid", "executed", "wrong_at_1"}
+    assert table["unparsed"] == 20.0
+    assert table["made_up_names"] == 25.0
+    assert table["made_up_parameters"] == 25.0
+
+
+def test_executed_flows_are_counted_among_all_and_among_those_of_right_names(six_apis):
+    texts = [GOLD, GOLD.replace('"User"', '"Bot"'), PREDICTION, UNPARSED]
+    scores = score_flows(texts, [GOLD] * 4, six_apis).assign(condition="c", unit=range(4))
+    rates_of = rates(outcomes(scores), ["executed", "wrong_at_1"], 100, 0).set_index("metric")
+    assert rates_of["value"][["executed", "wrong_at_1"]].tolist() == [25, 50]
+    assert rates_of["counted"][["executed", "wrong_at_1"]].tolist() == [4, 2]
+    with pytest.raises(ValueError, match=r"longer|shorter"):
+        score_flows(texts, [GOLD] * 4, six_apis, said=[None])
