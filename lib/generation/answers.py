@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+from tqdm.auto import tqdm
 
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import ArtifactError, Workbook
@@ -53,16 +54,6 @@ class Cost(NamedTuple):
 UNKNOWN = Cost()
 
 
-class Usage(NamedTuple):
-    """The costs of a call's distinct prompts, added up; how many of their answers were kept (cached)."""
-
-    prompts: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    seconds: float = 0.0
-    cached: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A kept answer.
@@ -86,6 +77,13 @@ class Answer:
 def encodable(text: str) -> str:
     """A text with U+FFFD in place of each lone surrogate."""
     return LONE_SURROGATE.sub("\ufffd", text)
+
+
+def check_encodable(texts: Iterable[str]) -> None:
+    """Raises ValueError for a text that has no UTF-8."""
+    for text in texts:
+        if LONE_SURROGATE.search(text):
+            raise ValueError(f"a text holds a lone surrogate, half a character; it begins {text[:60]!r}")
 
 
 def key_of(
@@ -196,24 +194,22 @@ def _read(path: Path | None, whole: bool) -> dict[str, Answer]:
     return found
 
 
-class Asked:
-    """What answers are kept under, and what the last call of a model's `generate` gave.
+class LanguageModel:
+    """What is asked and finds its answers kept. A subclass has `ask`, for those that are missing.
 
     Attributes:
-        finished: for each prompt, whether the answer ended by itself rather than at `max_new_tokens`; under a grammar,
-            whether it is complete.
-        costs: for each prompt, what the answer cost.
-        usage: the sums over distinct prompts.
+        finished: of the last call of `generate`, for each prompt, whether the answer ended by itself rather than at
+            `max_new_tokens`; under a grammar, whether it is complete.
+        costs: for each of its prompts, what the answer cost.
     """
 
     def __init__(self, weights: str, cache: Answers):
         self.weights, self.cache = weights, cache
         self.finished: list[bool] = []
         self.costs: list[Cost] = []
-        self.usage = Usage()
 
     def keys(self, prompts: Sequence[str], max_new_tokens: int = 128, grammars=None, **settings: Any) -> list[str]:
-        """What the answers to prompts are kept under; arguments as of `lib.generation.local.LocalModel.generate`."""
+        """What the answers to prompts are kept under; arguments as of `generate`."""
         each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
         asked = zip(prompts, each, strict=True)
         return [key_of(self.weights, prompt, max_new_tokens, grammar, **settings) for prompt, grammar in asked]
@@ -222,18 +218,68 @@ class Asked:
         """Whether the answer to each prompt is kept; arguments as of `generate`."""
         return [one is not None for one in self.cache.get(self.keys(prompts, max_new_tokens, **settings))]
 
-    def tell(self, keys: Sequence[str], found: Mapping[str, Answer], cached: int) -> list[str]:
-        """The texts of the answers under `keys`, of which so many were kept; what they cost is noted."""
+    def generate(
+        self,
+        prompts: Sequence[str],
+        max_new_tokens: int = 128,
+        stop: Sequence[str] = (),
+        chat: bool = False,
+        temperature: float = 0.0,
+        seed: int = 0,
+        progress: bool = False,
+        grammars: str | Sequence[str | None] | None = None,
+    ) -> list[str]:
+        """Answers in the order of `prompts`; equal prompts under equal grammars are asked once.
+
+        Args:
+            prompts: texts that the model continues.
+            max_new_tokens: length of an answer at most. On this machine a greedy answer without a grammar also stops,
+                unfinished, where it does nothing but repeat itself (see `lib.generation.decoding.REPEATS`).
+            stop: texts that end an answer, and are not part of it. One that is a special token of the vocabulary ends
+                the answer as a token. The model's own end tokens always do.
+            chat: whether a prompt is a user's message, put into the model's chat template, rather than bare text.
+            temperature: 0 takes the likeliest token (greedy); else tokens are drawn from softmax(logits / temperature).
+            seed: of the draws; few services behind an endpoint promise the same answer to the same seed.
+            progress: show a progress bar over distinct prompts.
+            grammars: what answers may be (see `lib.generation.constrained`), for all prompts or for each; None leaves
+                them free. A token that ends an answer is only taken where the grammar is complete; a stop text must be
+                allowed by the grammar itself. An endpoint takes none.
+
+        Raises:
+            TypeError: `prompts` is one text or holds something else than texts.
+            ValueError: a prompt is empty or does not fit into the model's window, a text holds a lone surrogate, a
+                setting makes no sense, there are not as many grammars as prompts, or one cannot be compiled.
+            ModelError: the model has no chat template, cannot be loaded, or does not answer; of an endpoint the prompt
+                and the fault are named, and a `SpendingLimit` is one.
+            ArtifactError: an answer cannot be kept.
+        """
+        each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
+        if isinstance(prompts, str) or not all(isinstance(prompt, str) for prompt in prompts):
+            raise TypeError("prompts must be a list of texts")
+        if max_new_tokens < 1 or temperature < 0 or isinstance(stop, str) or not all([*stop, *prompts]):
+            raise ValueError(
+                "max_new_tokens must be 1 or more, temperature 0 or more, prompts and stop lists of non-empty texts"
+            )
+        check_encodable([*prompts, *stop, *filter(None, each)])
+        settings: dict[str, Any] = {"stop": list(stop), "chat": chat, "temperature": temperature, "seed": seed}
+        keys = self.keys(prompts, max_new_tokens, each, **settings)
+        found = {key: answer for key, answer in zip(keys, self.cache.get(keys), strict=True) if answer}
+        asked = {key: (prompt, grammar or "") for key, prompt, grammar in zip(keys, prompts, each, strict=True)}
+        missing = {key: one for key, one in asked.items() if key not in found}
+        with tqdm(total=len(asked), initial=len(found), disable=not progress, unit="prompt", desc="asking") as bar:
+            if missing:
+                found |= self.ask(missing, bar, max_new_tokens=max_new_tokens, **settings)
         self.finished, self.costs = [found[key].finished for key in keys], [found[key].cost for key in keys]
-        distinct = [found[key].cost for key in dict.fromkeys(keys)]
-        tokens_in, tokens_out, seconds = map(sum, zip(*distinct, strict=True)) if distinct else (0, 0, 0.0)
-        self.usage = Usage(len(distinct), tokens_in, tokens_out, seconds, cached)
         return [found[key].text for key in keys]
 
+    def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
+        """The answers to prompts (each with its grammar or "") by their keys, kept as soon as they are there."""
+        raise NotImplementedError
 
-class KeptModel(Asked):
-    """A model that is asked for what is not kept, with the interface of `lib.generation.local.LocalModel`. It is loaded
-    when that is needed: where all answers are kept, its weights need not be there."""
+
+class KeptModel(LanguageModel):
+    """A model that is asked for what is not kept. It is loaded when that is needed: where all answers are kept, its
+    weights need not be there."""
 
     def __init__(self, answers: Answers, weights: str, load: Callable[[], Any] | None = None):
         """
@@ -245,31 +291,18 @@ class KeptModel(Asked):
         super().__init__(weights, answers)
         self._load, self._model = load, None
 
-    def generate(
-        self, prompts: Sequence[str], max_new_tokens: int = 128, progress: bool = False, **settings: Any
-    ) -> list[str]:
-        """Answers in the order of `prompts`; see `lib.generation.local.LocalModel.generate`.
-
-        Raises:
-            ModelError: one is not kept, and there is no model to ask.
-        """
-        keys = self.keys(prompts, max_new_tokens, **settings)
-        missing = {key: i for i, (key, one) in enumerate(zip(keys, self.cache.get(keys), strict=True)) if one is None}
-        if missing:
-            if not self._load:
-                raise ModelError(
-                    f"{len(missing)} of {len(set(keys))} answers are not kept, and no model is named to ask"
-                )
-            model = self._model = self._model or self._load()
-            rows = sorted(missing.values())
-            if isinstance(grammars := settings.get("grammars"), Sequence) and not isinstance(grammars, str):
-                settings = settings | {"grammars": [grammars[i] for i in rows]}
-            texts = model.generate([prompts[i] for i in rows], max_new_tokens, progress=progress, **settings)
-            fresh = zip([keys[i] for i in rows], texts, model.finished, model.costs, strict=True)
-            made = {key: Answer(text, finished, cost, model.dtype) for key, text, finished, cost in fresh}
-            there = zip(made, self.cache.get(made), strict=True)  # a model that keeps them here, too, has added them
-            self.cache.add({key: made[key] for key, answer in there if answer is None})
-        return self.tell(keys, dict(zip(keys, self.cache.get(keys), strict=True)), len(set(keys)) - len(missing))
+    def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
+        """Raises ModelError where there is no model to ask."""
+        if not self._load:
+            raise ModelError(f"{len(asked)} answers are not kept, and no model is named to ask")
+        model = self._model = self._model or self._load()
+        prompts, grammars = zip(*asked.values(), strict=True)
+        texts = model.generate(prompts, grammars=grammars, progress=not bar.disable, **settings)
+        rows = zip(asked, texts, model.finished, model.costs, strict=True)
+        made = {key: Answer(text, finished, cost, model.dtype) for key, text, finished, cost in rows}
+        there = zip(made, self.cache.get(made), strict=True)  # a model that keeps them here, too, has added them
+        self.cache.add({key: made[key] for key, answer in there if answer is None})
+        return made
 
     def unload(self) -> None:
         """Let go of the weights of a model that was loaded."""

@@ -19,15 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from lib.generation import models
-from lib.generation.local import (
-    check_encodable,
-    choose_dtype,
-    fingerprint,
-    import_torch,
-    load_model,
-    load_tokenizer,
-    token_ids,
-)
+from lib.generation.answers import check_encodable
+from lib.generation.local import choose_dtype, fingerprint, import_torch, load_model, load_tokenizer, token_ids
 from lib.workbook.artifacts import ROOT
 from lib.workbook.machine import accelerator
 from lib.workbook.parts import NONE, Adapter, adapter_of, finished_record, save_adapter, shipped

@@ -1,9 +1,9 @@
 """Language models on this machine: prompts in, answers out.
 
-Prompts whose answer is kept are not asked (see `lib.generation.answers`); the others are sorted by length and cut into
-batches. All prompts of a batch are continued together. Each is read without padding (padding costs a third of the
-rate), and what prompts begin with in common once. On a CPU batches are answered side by side, by one core each: several
-cores on one batch mostly wait for each other. A GPU answers larger batches, one after the other.
+Prompts whose answer is not kept are sorted by length and cut into batches. All prompts of a batch are continued
+together. Each is read without padding (padding costs a third of the rate), and what prompts begin with in common once.
+On a CPU batches are answered side by side, by one core each: several cores on one batch mostly wait for each other. A
+GPU answers larger batches, one after the other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from lib.generation import models
-from lib.generation.answers import LONE_SURROGATE, Answer, Answers, Asked, Cost, encodable
+from lib.generation.answers import Answer, Answers, Cost, LanguageModel, encodable
 from lib.generation.batches import Prompt, plan_batches, shared_prefixes
 from lib.generation.models import ModelError
 from lib.generation.registry import REGISTRY
@@ -36,7 +36,7 @@ CPU_ROWS = 64  # continued together at most: each step reads all weights, for on
 GPU_ROWS = 256  # continued together at most
 
 
-class LocalModel(Asked):
+class LocalModel(LanguageModel):
     """A causal language model with full attention and rotary positions, such as Llama, SmolLM2 or Qwen2.
 
     Example:
@@ -57,8 +57,7 @@ class LocalModel(Asked):
         """
         Args:
             name: registered name, folder or Hugging Face id (see `lib.generation.models.locate`).
-            adapter: folder of a LoRA adapter (see `lib.generation.finetune`), merged into the weights unless they are
-                quantised.
+            adapter: folder of a LoRA adapter (see `lib.generation.finetune`).
             cache: keeps answers, or a folder for them; None keeps none.
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
             batch_size: prompts that a CPU continues together at most, fewer where their keys and values would take more
@@ -78,7 +77,6 @@ class LocalModel(Asked):
         self.batch_size = GPU_ROWS if self.on_gpu else batch_size
         self.tokenizer, self.config = load_tokenizer(self.path)
         self.dtype = dtype or choose_dtype(quantization)
-        self._vocabularies: dict = {}
         self._model = None
 
     @property
@@ -100,106 +98,27 @@ class LocalModel(Asked):
         gc.collect()
         return_freed_memory()
 
-    def generate(
+    def ask(
         self,
-        prompts: Sequence[str],
-        max_new_tokens: int = 128,
-        stop: Sequence[str] = (),
-        chat: bool = False,
-        temperature: float = 0.0,
-        seed: int = 0,
-        progress: bool = False,
-        grammars: str | Sequence[str | None] | None = None,
-    ) -> list[str]:
-        """Answers in the order of `prompts`; equal prompts under equal grammars get equal answers.
-
-        Args:
-            prompts: texts that the model continues.
-            max_new_tokens: length of an answer at most. A greedy answer without a grammar also stops, unfinished, where
-                it does nothing but repeat itself (see `lib.generation.decoding.REPEATS`).
-            stop: texts that end an answer, and are not part of it. One that is a special token of the vocabulary ends
-                the answer as a token. The model's own end tokens always do.
-            chat: whether a prompt is a user's message, put into the model's chat template, rather than bare text.
-            temperature: 0 takes the likeliest token (greedy); else tokens are drawn from softmax(logits / temperature).
-            seed: of the draws.
-            progress: show a progress bar over distinct prompts.
-            grammars: what answers may be (see `lib.generation.constrained`), for all prompts or for each; None leaves
-                them free. A token that ends an answer is only taken where the grammar is complete; a stop text must be
-                allowed by the grammar itself.
-
-        Raises:
-            TypeError: `prompts` is one text or holds something else than texts.
-            ValueError: a prompt is empty or does not fit into the model's window, a text holds a lone surrogate, a
-                setting makes no sense, or there are not as many grammars as prompts.
-            GrammarError: a grammar cannot be compiled.
-            ModelError: the model has no chat template, or cannot be loaded.
-            ArtifactError: an answer cannot be kept.
-        """
-        each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
-        check_arguments(prompts, max_new_tokens, stop, temperature, [text for text in each if text])
-        settings: dict[str, Any] = {"stop": stop, "chat": chat, "temperature": temperature, "seed": seed}
-        keys = self.keys(prompts, max_new_tokens, each, **settings)
-        found = {key: answer for key, answer in zip(keys, self.cache.get(keys), strict=True) if answer}
-        cached = len(found)
-        asked = {key: (prompt, grammar or "") for key, prompt, grammar in zip(keys, prompts, each, strict=True)}
-        missing = {key: one for key, one in asked.items() if key not in found}
-        how = max_new_tokens, stop, temperature, seed
-        with tqdm(total=len(asked), initial=cached, disable=not progress, unit="prompt", desc="generating") as bar:
-            for fresh in self._computed(self._batches(missing, max_new_tokens, chat), *how):
-                found |= fresh
-                bar.update(len(fresh))
-        return self.tell(keys, found, cached)
-
-    def _tokens(self, prompts: Sequence[str], chat: bool) -> list[list[int]]:
-        return token_ids(self.tokenizer, prompts, chat)
-
-    def _batches(self, asked: Mapping[str, tuple[str, str]], new_tokens: int, chat: bool) -> list[dict[str, Prompt]]:
-        """Prompts (with their grammars, by their keys) in batches; raises ValueError for one that does not fit."""
-        from lib.generation.decoding import bytes_per_token
-
-        texts = [prompt for prompt, _ in asked.values()]
-        tokens = self._tokens(texts, chat)
-        window = getattr(self.config, "max_position_embeddings", None) or float("inf")
-        for text, ids in zip(texts, tokens, strict=True):
-            if not ids:
-                raise ValueError("a prompt is empty")
-            if len(ids) + new_tokens > window:
-                raise ValueError(
-                    f"a prompt of {len(ids)} tokens and an answer of {new_tokens} do not fit into the model's window "
-                    f"of {window} tokens; the prompt begins {text[:60]!r}"
-                )
-        cuts, keys = shared_prefixes(tokens), list(asked)
-        rows = [Prompt(ids, ends, one[1]) for ids, ends, one in zip(tokens, cuts, asked.values(), strict=True)]
-        if self.on_gpu:  # half of what is free, as a power of two: what lies beside it does not change the batches
-            room = 2 ** ((import_torch(self.threads).cuda.mem_get_info()[0] // 2).bit_length() - 1)
-        else:
-            room = BATCH_BYTES
-        size = -(-len(asked) // -(-len(asked) // self.batch_size)) if asked else 1  # like loads for all cores
-        fits = room // bytes_per_token(self.config, self.dtype)
-        batches = plan_batches(list(asked.values()), tokens, cuts, size, new_tokens, fits)
-        return [{keys[row]: rows[row] for row in batch} for batch in batches]
-
-    def _computed(
-        self,
-        batches: Sequence[dict[str, Prompt]],
+        asked: Mapping[str, tuple[str, str]],
+        bar: tqdm,
         max_new_tokens: int,
         stop: Sequence[str],
+        chat: bool,
         temperature: float,
         seed: int,
-    ) -> Iterator[dict[str, Answer]]:
-        """The answers of batches, as they are there and kept."""
-        if not batches:
-            return
+    ) -> dict[str, Answer]:
+        """The answers to prompts (each with its grammar or "") by their keys, kept batch by batch."""
         torch = import_torch(self.threads)
         from lib.generation.constrained import Constraint, Grammar, vocabulary
         from lib.generation.decoding import Prefixes, Sampler, answer_text, decode, stop_tokens
 
-        model, compiled = self.model, {"": None}  # loaded before workers ask for it
-        ends, _ = stop_tokens(model, self.tokenizer, stop)
-        if texts := {row.grammar for batch in batches for row in batch.values()} - {""}:
-            if ends not in self._vocabularies:
-                self._vocabularies[ends] = vocabulary(self.tokenizer, self.config.vocab_size, ends)
-            compiled |= {text: Grammar(text, self._vocabularies[ends]) for text in texts}
+        batches, model = self._batches(asked, max_new_tokens, chat), self.model  # loaded before workers ask for it
+        compiled: dict[str, Grammar | None] = {"": None}
+        if texts := {grammar for _, grammar in asked.values()} - {""}:
+            ends, _ = stop_tokens(model, self.tokenizer, stop)
+            tokens = vocabulary(self.tokenizer, self.config.vocab_size, ends)
+            compiled |= {text: Grammar(text, tokens) for text in texts}
         columns = max(cut for batch in batches for row in batch.values() for cut in (0, *row.cuts))
         workers = 1 if self.on_gpu else min(self.threads, cores(), len(batches))
         threads = max(1, min(self.threads, cores()) // workers)
@@ -224,9 +143,37 @@ class LocalModel(Asked):
                 self.cache.add(answers)
             return answers
 
+        found: dict[str, Answer] = {}
         with worker_pool(workers, threads) as pool:
             for future in as_completed([pool.submit(answered, batch) for batch in batches]):
-                yield future.result()
+                found |= future.result()
+                bar.update(len(future.result()))
+        return found
+
+    def _batches(self, asked: Mapping[str, tuple[str, str]], new_tokens: int, chat: bool) -> list[dict[str, Prompt]]:
+        """Prompts by their keys in batches; raises ValueError for one that does not fit into the window."""
+        from lib.generation.decoding import bytes_per_token
+
+        keys, named = list(asked), list(asked.values())
+        tokens = self._tokens([prompt for prompt, _ in named], chat)
+        window = getattr(self.config, "max_position_embeddings", None) or float("inf")
+        for (text, _), ids in zip(named, tokens, strict=True):
+            if len(ids) + new_tokens > window:
+                raise ValueError(
+                    f"a prompt of {len(ids)} tokens and an answer of {new_tokens} do not fit into the model's window "
+                    f"of {window} tokens; the prompt begins {text[:60]!r}"
+                )
+        room, cuts = BATCH_BYTES, shared_prefixes(tokens)
+        if self.on_gpu:  # half of what is free, as a power of two: what lies beside it does not change the batches
+            room = 2 ** ((import_torch(self.threads).cuda.mem_get_info()[0] // 2).bit_length() - 1)
+        size = -(-len(asked) // -(-len(asked) // self.batch_size))  # like loads for all cores
+        fits = room // bytes_per_token(self.config, self.dtype)
+        rows = [Prompt(ids, ends, one[1]) for ids, ends, one in zip(tokens, cuts, named, strict=True)]
+        batches = plan_batches(named, tokens, cuts, size, new_tokens, fits)
+        return [{keys[row]: rows[row] for row in batch} for batch in batches]
+
+    def _tokens(self, prompts: Sequence[str], chat: bool) -> list[list[int]]:
+        return token_ids(self.tokenizer, prompts, chat)
 
 
 class Conversations(LocalModel):
@@ -359,32 +306,12 @@ def choose_dtype(quantization: str = "none") -> str:
 # ---------------------------------------------------------------- prompts
 
 
-def check_arguments(
-    prompts: Sequence[str], max_new_tokens: int, stop: Sequence[str], temperature: float, grammars: Sequence[str] = ()
-) -> None:
-    """Raises TypeError and ValueError as `generate` does for arguments that no model takes."""
-    if isinstance(prompts, str) or not all(isinstance(prompt, str) for prompt in prompts):
-        raise TypeError("prompts must be a list of texts")
-    if max_new_tokens < 1 or temperature < 0 or isinstance(stop, str) or not all(stop):
-        raise ValueError("max_new_tokens must be 1 or more, temperature 0 or more, stop a list of non-empty texts")
-    check_encodable([*prompts, *stop, *grammars])
-
-
-def check_encodable(texts: Sequence[str]) -> None:
-    """Raises ValueError for a text that has no UTF-8."""
-    for text in texts:
-        if LONE_SURROGATE.search(text):
-            raise ValueError(f"a text holds a lone surrogate, half a character; it begins {text[:60]!r}")
-
-
 def token_ids(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:
     """Token ids of each prompt, as bare text or as a user's message in the chat template.
 
     Raises:
         ModelError: `chat` is asked of a model without a chat template.
     """
-    if not prompts:
-        return []
     if not chat:
         return tokenizer(list(prompts), split_special_tokens=True)["input_ids"]
     return [conversation_tokens(tokenizer, [{"role": "user", "content": prompt}]) for prompt in prompts]

@@ -97,7 +97,7 @@ class Titles:
     def __init__(self):
         self.prompts = []
 
-    def generate(self, prompts, max_new_tokens, progress=False):
+    def generate(self, prompts, max_new_tokens, **settings):
         self.prompts += prompts
         self.finished, self.costs = [True] * len(prompts), [Cost()] * len(prompts)
         return [self.answer(prompt.split("\n")) for prompt in prompts]
@@ -173,7 +173,7 @@ class Model:
     def __init__(self, name, adapter=None, cache=None, **machine):
         self.about = name, adapter, machine
 
-    def generate(self, texts, max_new_tokens, progress=False):
+    def generate(self, texts, max_new_tokens, **settings):
         assert max_new_tokens == LARGER_TOKENS
         self.finished, self.costs = [True] * len(texts), [Cost()] * len(texts)
         return [f"```python\nplan({len(text)})\n```\n\nThis finds it." for text in texts]

@@ -35,4 +35,4 @@ def test_local_model(benchmark, language_model, requests, dtype):
     model.generate(requests[:2], max_new_tokens=2)
     how = {"max_new_tokens": NEW_TOKENS}
     benchmark.pedantic(model.generate, args=(requests[:PROMPTS],), kwargs=how, rounds=2)
-    benchmark.extra_info.update(tokens=model.usage.tokens_out, prompts=PROMPTS)
+    benchmark.extra_info.update(tokens=sum(cost.tokens_out for cost in model.costs), prompts=PROMPTS)

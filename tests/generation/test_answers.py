@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from lib.generation.answers import Answer, Answers, Cost, KeptModel, Usage, key_of, whole_units
+from lib.generation.answers import Answer, Answers, Cost, KeptModel, key_of, whole_units
+from lib.generation.models import ModelError
 from lib.workbook.artifacts import ROOT, ArtifactError
 
 ASKED = {"weights": "w", "prompt": "a prompt", "max_new_tokens": 8}
@@ -161,25 +162,21 @@ def test_all_kept_needs_no_model(there):
     assert kept.generate(*asked, grammars=["start: x", None, None], **DRAWN) == ["three 0", "one 0", "one 0"]
     assert kept.finished == [False, True, True]
     assert kept.costs == [Cost(5, 2, 0.25), *[Cost(3, 2, 0.25)] * 2]
-    assert kept.usage == Usage(2, 8, 4, 0.5, 2)
     assert kept.has(["three"], 8, **DRAWN) == [False], "it was given under a grammar"
-    assert (kept.generate([], 8), kept.usage) == ([], Usage())
+    assert kept.generate([], 8) == []
+    with pytest.raises(ModelError, match="1 answers are not kept"):
+        kept.generate(["three"], 8)
 
 
 def test_only_what_is_missing_is_asked_and_kept_beside(there, tmp_path):
     model, own = Model(), tmp_path / "own.jsonl"
     kept = KeptModel(Answers(there, own), "w", lambda: model)
-    grammars = {"grammars": [None, None, "start: y", None]}
-    assert kept.generate(["one", "five", "six", "five"], 8, **grammars, **DRAWN) == [
-        "one 0",
-        "five 0",
-        "six 0",
-        "five 0",
-    ]
-    assert [(sorted(asked), settings["grammars"]) for asked, _, settings in model.calls] in (
-        [(["five", "six"], [None, "start: y"])], [(["five", "six"], ["start: y", None])],
-    )  # fmt: skip
-    assert kept.usage == Usage(3, 3 + 4 + 3, 6, 0.75, 1)
+    asked = ["one", "five", "five", "six"]
+    texts = kept.generate(asked, 8, grammars=[None, None, None, "start: y"], **DRAWN)
+    assert texts == [f"{prompt} 0" for prompt in asked]
+    ((prompts, _, settings),) = model.calls
+    assert (prompts, settings["grammars"], settings["seed"]) == (["five", "six"], ("", "start: y"), 1)
+    assert kept.costs == [Cost(len(prompt), 2, 0.25) for prompt in asked]
     key = key_of("w", "six", 8, "start: y", **DRAWN)
     assert Answers(own=own).get([key, key_of("w", "one", 8, **DRAWN)]) == [
         Answer("six 0", True, Cost(3, 2, 0.25), "float32"), None,
