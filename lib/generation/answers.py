@@ -1,12 +1,10 @@
 """Answers of language models, kept: one store under what was asked of whom.
 
-A file has one JSON line an answer. Its key is a hash of the weights, the settings that change the answer, the whole
-prompt and the grammar: a prompt or a model that has changed since finds none. Data type, processor and engine stand
-beside: in bfloat16 an answer depends on them, and on its batch; whichever was written first is the answer.
-
-Answers come in two layers: a file that comes with the project (`data/answers/<family>.jsonl`), which is only read, and
-one that a run adds to (`data/generated/<profile>/answers/<family>.jsonl`). Lines are appended whole, by several
-processes at once if need be: a killed writer leaves at most half a line, which is passed over.
+A file has one JSON line an answer. Data type, processor and engine are no part of its key: in bfloat16 an answer
+depends on them, and on its batch; whichever was written first is the answer. A file that comes with the project
+(`data/answers/<family>.jsonl`) is only read; a run adds to another one (`data/generated/<profile>/answers/`). Lines are
+appended whole, by several processes at once if need be: a killed writer leaves at most half a line, which is passed
+over.
 """
 
 from __future__ import annotations
@@ -38,13 +36,8 @@ KEY_LENGTH = 24  # hexadecimal digits: two of ten million prompts share a key on
 
 
 class Cost(NamedTuple):
-    """What one answer cost when it was computed, whether now or before.
-
-    Attributes:
-        tokens_in: tokens of the prompt.
-        tokens_out: tokens generated, the token that ended the answer included.
-        seconds: the answer's share of the time that its batch took.
-    """
+    """What one answer cost when it was computed: tokens of the prompt; tokens generated, the one that ended the answer
+    included; its share of the seconds that its batch took."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -56,14 +49,8 @@ UNKNOWN = Cost()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A kept answer.
-
-    Attributes:
-        finished: whether it ended by itself.
-        cost: zeros where nobody wrote it down.
-        dtype, device, engine: what computed it, as far as that was written down; no engine is our own.
-        refused: why there is none, of an endpoint.
-    """
+    """A kept answer: whether it ended by itself; its cost; what computed it, as far as that was written down (no engine
+    is our own); why there is none, of an endpoint."""
 
     text: str
     finished: bool = True
@@ -95,30 +82,19 @@ def key_of(
     chat: bool = False,
     temperature: float = 0.0,
     seed: int = 0,
-    draw: int = 0,
 ) -> str:
-    """What an answer is kept under.
-
-    Args:
-        weights: what tells the model from every other (`lib.generation.local.weights_of`), or endpoint and name.
-        draw: which of several answers drawn for a prompt, from 0; without a temperature all are one.
-    """
-    draws = [float(temperature), seed, draw] if temperature else None
+    """What an answer is kept under; `weights` tells the model from every other (`lib.generation.local.weights_of`), or
+    are endpoint and name. A greedy answer has no seed."""
+    draws = [float(temperature), seed, 0] if temperature else None
     asked = [weights, prompt, max_new_tokens, grammar or "", list(stop), bool(chat), draws]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:KEY_LENGTH]
 
 
 class Answers:
-    """Answers of one family: those that come with the project under those that runs have added.
-
-    Example:
-        >>> answers = Answers(own=Path("data/generated/quick/answers/plans.jsonl"))
-        >>> answers.add({key_of("weights", "a prompt", 20): Answer("an answer")})
-    """
+    """Answers of one family: those that come with the project under those that runs have added. Both files are read
+    when they are first needed; None, or a missing one, is empty, and without `own` nothing is written."""
 
     def __init__(self, shipped: Path | None = None, own: Path | None = None):
-        """Both files are read when they are first needed; None, or a missing one, is empty, and without `own` nothing
-        is written."""
         self.shipped, self.own = shipped, own
         self._lock = threading.Lock()
 
@@ -140,19 +116,12 @@ class Answers:
         return _read(self.shipped, whole=True) | _read(self.own, whole=False)
 
     def get(self, keys: Iterable[str]) -> list[Answer | None]:
-        """The answer under each key; None where there is none.
-
-        Raises:
-            ArtifactError: a line of the project's file is not one of an answer.
-        """
+        """The answer under each key, or None. Raises ArtifactError where a line of the project's file is no answer."""
         return [self._found.get(key) for key in keys]
 
     def add(self, answers: Mapping[str, Answer]) -> None:
-        """Keep answers under their keys, in place of what was there.
-
-        Raises:
-            ArtifactError: the file cannot be written or the disk is full; the lines before stay.
-        """
+        """Keep answers under their keys, in place of what was there. Raises ArtifactError where the file cannot be
+        written."""
         with self._lock:
             self._found.update(answers)
             if self.own is None or not answers:
@@ -198,7 +167,7 @@ class LanguageModel:
     """What is asked and finds its answers kept. A subclass has `ask`, for those that are missing.
 
     Attributes:
-        finished: of the last call of `generate`, for each prompt, whether the answer ended by itself rather than at
+        finished: for each prompt of the last call of `generate`, whether the answer ended by itself rather than at
             `max_new_tokens`; under a grammar, whether it is complete.
         costs: for each of its prompts, what the answer cost.
     """
@@ -235,31 +204,25 @@ class LanguageModel:
             prompts: texts that the model continues.
             max_new_tokens: length of an answer at most. On this machine a greedy answer without a grammar also stops,
                 unfinished, where it does nothing but repeat itself (see `lib.generation.decoding.REPEATS`).
-            stop: texts that end an answer, and are not part of it. One that is a special token of the vocabulary ends
-                the answer as a token. The model's own end tokens always do.
+            stop: texts that end an answer, and are not part of it; so do special tokens that they name.
             chat: whether a prompt is a user's message, put into the model's chat template, rather than bare text.
             temperature: 0 takes the likeliest token (greedy); else tokens are drawn from softmax(logits / temperature).
             seed: of the draws; few services behind an endpoint promise the same answer to the same seed.
             progress: show a progress bar over distinct prompts.
             grammars: what answers may be (see `lib.generation.constrained`), for all prompts or for each; None leaves
-                them free. A token that ends an answer is only taken where the grammar is complete; a stop text must be
-                allowed by the grammar itself. An endpoint takes none.
+                them free. A stop text must be allowed by the grammar itself. An endpoint takes none.
 
         Raises:
-            TypeError: `prompts` is one text or holds something else than texts.
-            ValueError: a prompt is empty or does not fit into the model's window, a text holds a lone surrogate, a
-                setting makes no sense, there are not as many grammars as prompts, or one cannot be compiled.
-            ModelError: the model has no chat template, cannot be loaded, or does not answer; of an endpoint the prompt
-                and the fault are named, and a `SpendingLimit` is one.
+            ValueError: `prompts` are no list of texts, one is empty or does not fit into the model's window,
+                a text holds a lone surrogate, a setting makes no sense, or a grammar cannot be compiled.
+            ModelError: the model has no chat template, cannot be loaded, or does not answer.
             ArtifactError: an answer cannot be kept.
         """
         each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
-        if isinstance(prompts, str) or not all(isinstance(prompt, str) for prompt in prompts):
-            raise TypeError("prompts must be a list of texts")
-        if max_new_tokens < 1 or temperature < 0 or isinstance(stop, str) or not all([*stop, *prompts]):
-            raise ValueError(
-                "max_new_tokens must be 1 or more, temperature 0 or more, prompts and stop lists of non-empty texts"
-            )
+        if isinstance(prompts, str) or isinstance(stop, str) or not all([*stop, *prompts]):
+            raise ValueError("prompts and stop must be lists of non-empty texts")
+        if max_new_tokens < 1 or temperature < 0:
+            raise ValueError("max_new_tokens must be 1 or more, temperature 0 or more")
         check_encodable([*prompts, *stop, *filter(None, each)])
         settings: dict[str, Any] = {"stop": list(stop), "chat": chat, "temperature": temperature, "seed": seed}
         keys = self.keys(prompts, max_new_tokens, each, **settings)
@@ -278,16 +241,10 @@ class LanguageModel:
 
 
 class KeptModel(LanguageModel):
-    """A model that is asked for what is not kept. It is loaded when that is needed: where all answers are kept, its
-    weights need not be there."""
+    """A model that `load` gives when an answer is not kept: where all are, its weights need not be there. Without
+    `load`, only what is kept can be asked."""
 
     def __init__(self, answers: Answers, weights: str, load: Callable[[], Any] | None = None):
-        """
-        Args:
-            weights: see `key_of`.
-            load: gives the model; one that keeps its answers in `answers` has each there as soon as it is computed.
-                Without it, only what is kept can be asked.
-        """
         super().__init__(weights, answers)
         self._load, self._model = load, None
 
@@ -312,11 +269,6 @@ class KeptModel(LanguageModel):
 
 def whole_units(units: pd.Series, there: Sequence[bool]) -> list:
     """The units that a comparison can be made on without asking: those of which the answers of all its conditions are
-    kept, in their order.
-
-    Args:
-        units: of each prompt of all conditions.
-        there: whether its answer is kept.
-    """
+    kept (`there`), in the order of `units`, which has one for each prompt of all conditions."""
     whole = pd.Series(there, dtype=bool).groupby(units.to_numpy(), sort=False).all()
     return whole.index[whole.to_numpy()].tolist()

@@ -62,18 +62,14 @@ def plan_batches(
     new_tokens: int,
     tokens_per_batch: int,
 ) -> list[list[int]]:
-    """Batches of row numbers, longest prompts first, prompts with a shared beginning side by side.
-
-    They do not depend on the order of the prompts. A row takes the room of the longest one of its batch, so one that is
-    less than half as long (and by more than a few tokens) begins the next batch.
+    """Batches of row numbers, longest prompts first, prompts with a shared beginning side by side. They do not depend
+    on the order of the prompts. A row takes the room of the longest one of its batch, so one that is less than half as
+    long (and by more than a few tokens) begins the next batch.
 
     Args:
-        names: what tells each prompt from every other, (n,).
-        tokens: token ids of each.
-        cuts: as `shared_prefixes` returns them.
-        batch_size: rows of a batch at most.
-        new_tokens: answer tokens that each row needs room for.
-        tokens_per_batch: rows times tokens of the longest row at most; a batch has at least one row.
+        names, tokens, cuts: what tells each prompt from every other, its token ids, its cuts, (n,) each.
+        batch_size, tokens_per_batch: rows at most; rows times tokens of the longest, with room for `new_tokens` in
+            each, at most. A batch has at least one row.
     """
     rank = [(-len(ids), name) for ids, name in zip(tokens, names, strict=True)]
     first: dict[tuple[int, ...], tuple] = {}  # of the prompts with a beginning, the one that comes first

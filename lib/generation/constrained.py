@@ -20,23 +20,13 @@ class GrammarError(ValueError):
 
 
 def vocabulary(tokenizer, size: int, ends: Iterable[int]) -> LLTokenizer:
-    """A fast `transformers` tokenizer as llguidance wants it; takes about a second.
-
-    Args:
-        size: of the model's output, which may be larger than the tokenizer's vocabulary.
-        ends: ids of the tokens that end an answer; masks have them where the grammar is complete, and only there.
-    """
+    """A fast `transformers` tokenizer as llguidance wants it, which takes about a second; `size` is of the model's
+    output, `ends` are the tokens that end an answer: masks have them where the grammar is complete, and only there."""
     return from_tokenizer(tokenizer, n_vocab=size, eos_token=sorted(ends))
 
 
 class Grammar:
-    """A grammar compiled for a vocabulary.
-
-    Example:
-        >>> grammar = Grammar('start: "yes" | "no"', vocabulary(tokenizer, len(tokenizer), [tokenizer.eos_token_id]))
-        >>> grammar.accepts("yes"), grammar.accepts("ye")
-        (True, False)
-    """
+    """A grammar compiled for a vocabulary."""
 
     def __init__(self, text: str, tokens: LLTokenizer):
         """Raises GrammarError where the text is no grammar; says the place."""
@@ -70,14 +60,8 @@ class Constraint:
         self.executor = LLExecutor(num_threads=threads)
 
     def __call__(self, logits: torch.Tensor, rows: Sequence[int | None]) -> torch.Tensor:
-        """Logits (rows, vocabulary) with -infinity at the tokens that may not come next.
-
-        Args:
-            rows: which row of the batch each row of `logits` continues; None for one that is finished.
-
-        Raises:
-            GrammarError: a grammar is too ambiguous to be followed.
-        """
+        """Logits (rows, vocabulary) with -infinity at the tokens that may not come next; `rows` are the rows of the
+        batch that they continue, None for finished ones. Raises GrammarError for a grammar too ambiguous to follow."""
         bits = allocate_token_bitmask(*logits.shape)  # all tokens allowed
         under = [(None if row is None else self.matchers[row], i) for i, row in enumerate(rows)]
         if wanted := [(matcher, i) for matcher, i in under if matcher]:

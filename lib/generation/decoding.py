@@ -82,10 +82,8 @@ class Prefixes:
 
     def __init__(self, columns: int):
         """`columns`: tokens of the longest beginning."""
-        self.columns = columns
-        self.layers: list[Columns] = []
-        self.ids: list[int] = []
-        self.cuts: tuple[int, ...] = ()
+        self.columns, self.layers = columns, list[Columns]()
+        self.ids, self.cuts = list[int](), tuple[int, ...]()
 
     def read(self, model, ids: list[int], cuts: tuple[int, ...]) -> list[tuple]:
         """Keys and values of each layer for `ids[:cuts[-1]]`; what lies between two cuts is read in one pass, so that
@@ -120,13 +118,8 @@ class Sampler:
 
 
 class GrowingAnswers:
-    """The answers of a batch while they grow.
-
-    Attributes:
-        outputs: token ids of each answer, the ending token included.
-        open: rows that go on.
-        ended: of each row, whether its answer ended by itself.
-    """
+    """The answers of a batch while they grow: `outputs`, the token ids of each, the ending one included; the rows that
+    are `open`; of each row, whether it `ended` by itself."""
 
     def __init__(self, model, tokenizer, prompts: Sequence[Prompt], stop: Sequence[str], sampler, constraint):
         self.tokenizer, self.constraint = tokenizer, constraint
@@ -142,20 +135,13 @@ class GrowingAnswers:
         """Append a token to an open row; the row is closed where its answer ends, or repeats itself endlessly."""
         output = self.outputs[row]
         output.append(token)
-        stopped = token in self.ends or (self.tail and self._has_stop(output))
+        end = self.tail and self.tokenizer.decode(output[-self.tail :], skip_special_tokens=True)
+        stopped = token in self.ends or any(text in end for text in self.texts)
         if stopped or (self.constraint and self.constraint.advance(row, token)):
             self.ended[row] = True
             self.open.discard(row)
         elif self.endless[row] and repeats(output):
             self.open.discard(row)
-
-    def _has_stop(self, output: list[int]) -> bool:
-        """A stop text in the last tokens; of a longer answer all are read, since the first may be part of a sign."""
-        for part in (output[-self.tail :], output):
-            said = self.tokenizer.decode(part, skip_special_tokens=True)
-            if not any(text in said for text in self.texts):
-                return False
-        return True
 
 
 def repeats(output: Sequence[int]) -> bool:

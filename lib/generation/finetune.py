@@ -29,6 +29,7 @@ from lib.workbook.training import Checkpoints, code_hashes, take_steps, update
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 PASS_TOKENS = 1_024  # that a CPU computes at once: what is kept for the backward pass takes a megabyte a token and more
 CURVE = ["step", "loss", "seconds"]
+Pair = tuple[list[int], list[int]]  # token ids of a prompt and its target
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,9 @@ class Training:
     """Settings of a training run.
 
     Attributes:
-        rank: rank of the adapter's matrices; they are added to every linear layer but the output layer.
-        alpha: the adapter is scaled by alpha / rank.
+        rank, alpha: of the matrices added to every linear layer but the output layer, scaled by alpha / rank.
         learning_rate: of AdamW at its highest: it rises over the first 5% of the steps and falls linearly to zero.
-        epochs: passes over the pairs.
-        batch_size: pairs a step.
+        epochs, batch_size: passes over the pairs, and pairs a step.
         seed: of the adapter's first weights and the order of the pairs.
         checkpoint_every: steps between checkpoints.
     """
@@ -60,7 +59,6 @@ def finetune_language_model(
     targets: Sequence[str],
     output: str | Path,
     training: Training = Training(),
-    chat: bool = False,
     dtype: str | None = None,
     threads: int = 2,
     progress: bool = False,
@@ -73,15 +71,10 @@ def finetune_language_model(
 
     Args:
         name: the model, as `lib.generation.models.locate` knows it.
-        prompts: texts, (n,).
-        targets: what the model is to answer, (n,); its end token is added.
+        prompts, targets: texts, (n,) each; a target's end token is added.
         output: folder of the adapter: `adapter_model.safetensors` (float32), `adapter_config.json`, `training.json`.
-        training: settings.
-        chat: whether prompts are put into the model's chat template, as in `LocalModel.generate`.
-        dtype: "float32" or "bfloat16"; None takes the faster one here.
-        threads: CPU threads.
+        dtype, threads, quantization: as of `LocalModel`.
         progress: show a progress bar over steps.
-        quantization: "none", or "nf4" for a model in 4 bits (see `lib.generation.local.load_model`).
 
     Returns:
         the record of the training: curve (a row a step: step from 1, loss as the mean over the batch's target tokens in
@@ -97,7 +90,7 @@ def finetune_language_model(
     path, output = models.locate(name), Path(output)
     tokenizer, config = load_tokenizer(path)
     dtype = dtype or choose_dtype(quantization)
-    pairs = tokenize_pairs(tokenizer, prompts, targets, chat, getattr(config, "max_position_embeddings", None))
+    pairs = tokenize_pairs(tokenizer, prompts, targets, getattr(config, "max_position_embeddings", None))
     content = {
         "model": fingerprint(path, quantization=quantization),
         "dtype": dtype,
@@ -126,48 +119,37 @@ def adapter_for(
     targets: Sequence[str],
     output: str | Path,
     training: Training = Training(),
-    chat: bool = False,
     quantization: str = "none",
     root: Path = ROOT,
     **machine,
 ) -> Adapter:
-    """The shipped part where it was trained from this model on these pairs with these settings, else one trained here.
-
-    Args:
-        part: name of the shipped part, such as nl2dsl-67000; empty: none is wanted.
-        root: the project's folder.
-        name, prompts, targets, output, training, chat, quantization, machine: see `finetune_language_model`, whose
-            errors it raises.
-    """
+    """The shipped `part` (empty: none is wanted) of the project in `root`, where it was trained from this model on
+    these pairs with these settings; else one trained here by `finetune_language_model`."""
     found = NONE
     if part:
         model = fingerprint(models.locate(name), quantization=quantization)
-        found = shipped(part, model, pairs_hash(prompts, targets, chat), root, training)
+        found = shipped(part, model, pairs_hash(prompts, targets), root, training)
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
-    how = {"chat": chat, "quantization": quantization, **machine}
+    how = {"quantization": quantization, **machine}
     record = finetune_language_model(name, prompts, targets, output, training, **how)
     return adapter_of(Path(output), record, found.reason)
 
 
-def pairs_hash(prompts: Sequence[str], targets: Sequence[str], chat: bool = False) -> str:
-    """SHA-256 over prompts and targets in their order, and whether a chat template is put around them."""
-    return hashlib.sha256(json.dumps([chat, list(prompts), list(targets)]).encode()).hexdigest()
+def pairs_hash(prompts: Sequence[str], targets: Sequence[str]) -> str:
+    """SHA-256 over prompts and targets in their order, and that no chat template is put around them."""
+    return hashlib.sha256(json.dumps([False, list(prompts), list(targets)]).encode()).hexdigest()
 
 
-def tokenize_pairs(
-    tokenizer, prompts: Sequence[str], targets: Sequence[str], chat: bool, window: int | None
-) -> list[tuple[list[int], list[int]]]:
-    """Token ids of each prompt, as in generation, and of its target with the end token.
-
-    Raises as `finetune_language_model` does.
-    """
+def tokenize_pairs(tokenizer, prompts: Sequence[str], targets: Sequence[str], window: int | None) -> list[Pair]:
+    """Token ids of each prompt, as in generation, and of its target with the end token. Raises as
+    `finetune_language_model` does."""
     if len(prompts) != len(targets) or not len(prompts):
         raise ValueError(f"{len(prompts)} prompts and {len(targets)} targets: there must be as many, and at least one")
     check_encodable([*prompts, *targets])
     end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
     answers = tokenizer(list(targets), add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    pairs = list(zip(token_ids(tokenizer, list(prompts), chat), [ids + end for ids in answers], strict=True))
+    pairs = list(zip(token_ids(tokenizer, prompts, chat=False), [ids + end for ids in answers], strict=True))
     for i, (prompt, target) in enumerate(pairs):
         if not prompt or not target[: len(target) - len(end)]:
             raise ValueError(f"pair {i}: its prompt or target is empty")
@@ -180,12 +162,7 @@ def tokenize_pairs(
 
 
 def train_adapter(
-    model,
-    name: str,
-    pairs: Sequence[tuple[list[int], list[int]]],
-    training: Training,
-    checkpoints: Checkpoints,
-    progress: bool = False,
+    model, name: str, pairs: Sequence[Pair], training: Training, checkpoints: Checkpoints, progress: bool = False
 ):
     """Train an adapter of `model` from where its checkpoints end; returns the adapted model, the adapter's float32
     weights by name, and the rows of the loss curve."""
@@ -197,13 +174,14 @@ def train_adapter(
     groups = [{"params": list(masters.values()), "highest": training.learning_rate}]
     optimizer = torch.optim.AdamW(groups, lr=training.learning_rate, weight_decay=0.0, fused=on_gpu)
     lengths = [len(prompt) + len(target) for prompt, target in pairs]
-    epochs = [plan_epoch(lengths, training.batch_size, training.seed, epoch) for epoch in range(training.epochs)]
+    batches: list[list[int]] = []
+    for epoch in range(training.epochs):
+        batches += plan_epoch(lengths, training.batch_size, training.seed, epoch)
 
     def one_step(batch: list[int]):
         parts = [batch] if on_gpu else plan_passes(batch, lengths, PASS_TOKENS)
         return train_step(model, weights, masters, optimizer, [[pairs[i] for i in rows] for rows in parts])
 
-    batches = [batch for epoch in epochs for batch in epoch]
     model.train()
     how = masters, weights, checkpoints, training.checkpoint_every
     return adapted, masters, take_steps(one_step, batches, optimizer, learning_rate, progress, *how)
@@ -222,13 +200,8 @@ def add_adapter(model, name: str, training: Training):
         if getattr(model, "is_loaded_in_4bit", False):
             prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs={"use_reentrant": False})
         torch.manual_seed(training.seed)
-        config = LoraConfig(
-            r=training.rank,
-            lora_alpha=training.alpha,
-            lora_dropout=0.0,
-            target_modules="all-linear",
-            task_type="CAUSAL_LM",
-        )
+        size = {"r": training.rank, "lora_alpha": training.alpha, "lora_dropout": 0.0}
+        config = LoraConfig(**size, target_modules="all-linear", task_type="CAUSAL_LM")
         model.name_or_path = name  # the adapter names its model, not a folder of this machine
         adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
     use_one_operation(adapted)
@@ -264,7 +237,7 @@ def learning_rate(step: int, steps: int, highest: float) -> float:
     return highest * min((step + 1) / rise, (steps - step) / max(1, steps - rise + 1))
 
 
-def train_step(model, weights: dict, masters: dict, optimizer, parts: Sequence[Sequence[tuple[list[int], list[int]]]]):
+def train_step(model, weights: dict, masters: dict, optimizer, parts: Sequence[Sequence[Pair]]):
     """One step of `optimizer`, which holds the float32 `masters` of the adapter's `weights`, on a batch of pairs in
     parts that are computed one after the other, their gradients added up in float32. Returns the loss before the step
     (mean over the batch's target tokens), a tensor that a GPU may still be computing."""
@@ -289,11 +262,9 @@ def train_step(model, weights: dict, masters: dict, optimizer, parts: Sequence[S
     return loss
 
 
-def collate(pairs: Sequence[tuple[list[int], list[int]]], device):
-    """Token ids, on `device`, and labels, on the CPU, both (pairs, longest); labels are -100 but for targets.
-
-    Padding stands at the end, where causal attention keeps it from every real token: no mask is needed.
-    """
+def collate(pairs: Sequence[Pair], device):
+    """Token ids, on `device`, and labels, on the CPU, both (pairs, longest); labels are -100 but for targets. Padding
+    stands at the end, where causal attention keeps it from every real token: no mask is needed."""
     import torch
 
     longest = max(len(prompt) + len(target) for prompt, target in pairs)
@@ -302,27 +273,17 @@ def collate(pairs: Sequence[tuple[list[int], list[int]]], device):
         end = len(prompt) + len(target)
         ids[row, :end] = torch.tensor(prompt + target)
         labels[row, len(prompt) : end] = torch.tensor(target)
-    return moved(ids, device), labels
-
-
-def moved(tensor, device):
-    """A tensor on `device`; a GPU fetches it when it gets there, without being waited for."""
-    return tensor.pin_memory().to(device, non_blocking=True) if str(device).startswith("cuda") else tensor.to(device)
+    return ids.to(device), labels
 
 
 def target_loss(model, ids, labels):
-    """Mean cross-entropy (nats, a float32 scalar) over the labelled tokens, the output layer computed for them only.
-
-    Args:
-        model: a `transformers` causal language model whose logits are its output embeddings applied to the decoder's
-            last states.
-        ids: token ids, (rows, tokens), padded at the end.
-        labels: (rows, tokens), on the CPU; -100 where a token does not count.
-    """
+    """Mean cross-entropy (nats, a float32 scalar) over the labelled tokens, the output layer computed for them only;
+    `ids` and `labels` as `collate` gives them. The logits of `model`, a causal one of `transformers`, must be its
+    output embeddings applied to the decoder's last states."""
     import torch
 
     states = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
     following = torch.nn.functional.pad(labels[:, 1:], (0, 1), value=-100).flatten()
     places = (following != -100).nonzero().squeeze(1)  # found on the CPU: a GPU would have to be waited for
-    logits = model.get_output_embeddings()(states.flatten(0, 1)[moved(places, ids.device)])
-    return torch.nn.functional.cross_entropy(logits.float(), moved(following[places], ids.device))
+    logits = model.get_output_embeddings()(states.flatten(0, 1)[places.to(ids.device)])
+    return torch.nn.functional.cross_entropy(logits.float(), following[places].to(ids.device))

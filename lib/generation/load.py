@@ -17,21 +17,8 @@ OF_LOCAL = ("batch_size", "threads", "quantization")
 def load_language_model(
     name: str, cache: Answers | str | Path | None = None, dry_run: bool = False, **settings: Any
 ) -> Any:
-    """The model that a profile names; settings of the other kind of model do not matter.
-
-    Example:
-        >>> model = load_language_model(writer, book.data / "answers", **remote_settings(parameters))
-
-    Args:
-        name: `remote:NAME` for NAME behind the endpoint of `OPENAI_BASE_URL`; else a registered name, a folder or a
-            Hugging Face id.
-        cache: keeps answers, or a folder for them; None keeps none.
-        dry_run: count what a remote one would be asked, and ask nobody (see `lib.generation.remote.DryRun`).
-        settings: batch_size, threads, quantization of a `LocalModel`; others of a `RemoteModel`.
-
-    Raises:
-        ModelError: the model cannot be found, or the endpoint's address is missing.
-    """
+    """The model that a profile names: `remote:NAME` is NAME behind the endpoint of `OPENAI_BASE_URL`, all else a
+    `LocalModel`. Settings of the other kind do not matter; `dry_run` counts what an endpoint would be asked."""
     if not is_remote(name):
         return LocalModel(name, cache=cache, **{key: settings[key] for key in OF_LOCAL if key in settings})
     from lib.generation.remote import DryRun, RemoteModel  # their client takes a while to import
@@ -41,11 +28,8 @@ def load_language_model(
 
 
 def remote_settings(parameters: Parameters) -> dict[str, Any]:
-    """How an endpoint is asked, of a notebook's parameters, as `load_language_model` takes it.
-
-    Raises:
-        InputError: there is a limit, but no price.
-    """
+    """How an endpoint is asked, of a notebook's parameters, as `load_language_model` takes it. Raises InputError where
+    there is a limit, but no price."""
     if parameters.spending_limit is not None and parameters.remote_price_in + parameters.remote_price_out <= 0:
         raise InputError("spending_limit needs remote_price_in or remote_price_out: without prices nothing costs")
     return {

@@ -40,8 +40,7 @@ class LocalModel(LanguageModel):
     """A causal language model with full attention and rotary positions, such as Llama, SmolLM2 or Qwen2.
 
     Example:
-        >>> model = LocalModel("SmolLM2-135M-Instruct", cache="data/generated/quick/answers")
-        >>> model.generate(["What is the capital of France?"], max_new_tokens=20, chat=True)
+        >>> LocalModel("SmolLM2-135M-Instruct").generate(["What is the capital of France?"], 20, chat=True)
     """
 
     def __init__(
@@ -60,14 +59,12 @@ class LocalModel(LanguageModel):
             adapter: folder of a LoRA adapter (see `lib.generation.finetune`).
             cache: keeps answers, or a folder for them; None keeps none.
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
-            batch_size: prompts that a CPU continues together at most, fewer where their keys and values would take more
-                than half a GiB; a GPU takes 256, fewer where they would fill more than half of its free memory.
+            batch_size: prompts that a CPU continues together at most; fewer where memory asks for it, as on a GPU.
             threads: CPU threads; as many batches are answered side by side.
             quantization: "none", or "nf4" for linear layers in 4 bits (see `load_model`).
 
         Raises:
             ModelError: the model or adapter cannot be found, or is of a kind that this class cannot run.
-            ValueError: there is no such quantization.
         """
         torch = import_torch(threads)
         super().__init__(weights_of(name, adapter, quantization), Answers.at(cache))
@@ -196,11 +193,8 @@ def import_torch(threads: int):
 
 
 def load_tokenizer(path: str):
-    """Tokenizer and configuration of a folder or hub id.
-
-    Raises:
-        ModelError: they cannot be read, or the model's attention is not a full one.
-    """
+    """Tokenizer and configuration of a folder or hub id. Raises ModelError where they cannot be read, or the model's
+    attention is not a full one."""
     from transformers import AutoConfig, AutoTokenizer
 
     try:
@@ -219,11 +213,8 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
     """The model in evaluation mode, on the GPU where there is one; an adapter is merged in float32, then rounded.
 
     Under nf4 the linear layers but the output layer are held in 4-bit NormalFloat, their scales quantised once more,
-    and compute in bfloat16 (Dettmers et al. 2023, QLoRA, arXiv:2305.14314); all else is of type `dtype`. An adapter is
-    then not merged, since that would round it to 4 bits: its layers add their part to those of the model.
-
-    Raises:
-        ModelError: weights or adapter cannot be read.
+    and compute in bfloat16 (Dettmers et al. 2023, QLoRA, arXiv:2305.14314); an adapter is not merged, since that would
+    round it to 4 bits. Raises ModelError where weights or adapter cannot be read.
     """
     import torch
     from safetensors import SafetensorError
@@ -237,12 +228,8 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
     settings: dict[str, Any] = {"dtype": torch.float32 if merged else wanted}
     if quantization == "nf4":
         settings["device_map"] = {"": device}  # quantised as they are read: the whole model never lies there in 16 bits
-        settings["quantization_config"] = BitsAndBytesConfig(
-            load_in_4bit=True,
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=torch.bfloat16,
-        )
+        how = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": torch.bfloat16}
+        settings["quantization_config"] = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_use_double_quant=True, **how)
     try:
         model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(**models.source(path), **settings)
         if adapter:
@@ -296,10 +283,8 @@ def weights_of(name: str, adapter: str | Path | None = None, quantization: str =
 
 
 def choose_dtype(quantization: str = "none") -> str:
-    """bfloat16 where the GPU or the processor computes in it, and under nf4, whose layers do anywhere; else float32.
-
-    A timing would choose by how busy the machine is, and answers depend on the choice.
-    """
+    """bfloat16 where the GPU or the processor computes in it, and under nf4, whose layers do anywhere; else float32. A
+    timing would choose by how busy the machine is, and answers depend on the choice."""
     return "bfloat16" if quantization == "nf4" or has_bfloat16() else "float32"
 
 
@@ -307,11 +292,7 @@ def choose_dtype(quantization: str = "none") -> str:
 
 
 def token_ids(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:
-    """Token ids of each prompt, as bare text or as a user's message in the chat template.
-
-    Raises:
-        ModelError: `chat` is asked of a model without a chat template.
-    """
+    """Token ids of each prompt, as bare text or as a user's message in the chat template."""
     if not chat:
         return tokenizer(list(prompts), split_special_tokens=True)["input_ids"]
     return [conversation_tokens(tokenizer, [{"role": "user", "content": prompt}]) for prompt in prompts]
@@ -320,11 +301,7 @@ def token_ids(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:
 def conversation_tokens(tokenizer, turns: Sequence[Mapping[str, str]]) -> list[int]:
     """Token ids of a conversation (role and content of each turn) in the chat template, up to where the model's answer
     begins. Only the template has special tokens: the name of one in what a turn says is text, and is tokenised apart,
-    or data could end a turn and begin another.
-
-    Raises:
-        ModelError: the model has no chat template.
-    """
+    or data could end a turn and begin another. Raises ModelError where the model has no chat template."""
     if not tokenizer.chat_template:
         raise ModelError("the model has no chat template: ask it with chat=False")
 

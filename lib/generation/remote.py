@@ -15,13 +15,14 @@ import json
 import logging
 import math
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl
 
 import openai
 from tqdm.auto import tqdm
@@ -31,11 +32,12 @@ from lib.generation.models import ModelError
 from lib.workbook.artifacts import atomic_path
 
 log = logging.getLogger(__name__)
-for library in ("httpx", "httpx2"):  # they log each request with its whole address, a password included
+for library in ("httpx", "httpx2"):  # they log each request with its whole address, a secret in it included
     logging.getLogger(library).setLevel(logging.WARNING)
 
 ATTEMPTS = 8  # of the client, for one prompt; its waits add up to half a minute, more where `Retry-After` asks for it
 REFUSALS = (400, 413, 422)  # statuses that speak of the prompt
+ADDRESS = re.compile(r"(https?://([\w.-]+(?::\d+)?)(/[^\s?#]*|))(?:\?(\S*))?")
 
 
 class SpendingLimit(ModelError):
@@ -96,8 +98,8 @@ class RemoteModel(LanguageModel):
             concurrency: prompts under way at most.
             timeout: seconds that the endpoint may be silent; after eight times as many, a prompt is given up.
             price_in, price_out: of a million tokens of prompts and of answers.
-            limit: what the answers that this object gives may cost, kept ones included; None is no limit. It is as
-                exact as `count_tokens`, and counts a prompt once however often the client sends it.
+            limit: what this object may spend; None is no limit. It is as exact as `count_tokens`, and counts a prompt
+                once however often the client sends it.
             count_tokens: tokens of a text, for the limit, and where the endpoint reports no usage.
             record: JSON file that is given `name` and the counters at each call; None writes none.
 
@@ -107,8 +109,14 @@ class RemoteModel(LanguageModel):
         """
         if limit is not None and price_in + price_out <= 0:
             raise ValueError("a spending limit needs prices")
-        self._url = read_address(self.default_address)
-        self.endpoint = self._url.netloc.rpartition("@")[2].lower() + self._url.path.rstrip("/")
+        address = os.environ.get("OPENAI_BASE_URL", "").strip() or self.default_address
+        if not (found := ADDRESS.fullmatch(address)):
+            raise ModelError(
+                "a remote model needs an address: set the environment variable OPENAI_BASE_URL, such as "
+                "https://api.openai.com/v1 or http://localhost:8000/v1 (a password cannot stand in it)"
+            )
+        self.address, self.query = found[1], dict(parse_qsl(found[4] or ""))
+        self.endpoint = found[2].lower() + found[3].rstrip("/")
         super().__init__(f"{self.endpoint} {name}", Answers.at(cache))
         self.name, self.concurrency, self.timeout = name, concurrency, timeout
         self.prices, self.limit = (price_in, price_out), math.inf if limit is None else limit
@@ -125,22 +133,18 @@ class RemoteModel(LanguageModel):
         if any(grammar for _, grammar in asked.values()):
             raise ValueError("grammars are not supported by a remote endpoint: use lib.generation.local")
         try:
-            self._write_record()
             answers = self._asked({key: prompt for key, (prompt, _) in asked.items()}, bar, settings)
         finally:
-            self._write_record()
+            if self.record:
+                record = {"model": self.name + self.said_beside} | asdict(self.counters)
+                with atomic_path(self.record) as temporary:
+                    temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
         refused = {asked[key][0]: answer.refused for key, answer in answers.items() if answer.refused}
         if refused and len(refused) == len(answers) > 1:
             raise self._fault(*reversed(refused.popitem()))
         for prompt, reason in refused.items():
             log.warning("%s", self._fault(reason, prompt))
         return answers
-
-    def _write_record(self) -> None:
-        if self.record:
-            with atomic_path(self.record) as temporary:
-                record = {"model": self.name + self.said_beside} | asdict(self.counters)
-                temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
 
     def _asked(self, prompts: Mapping[str, str], bar: tqdm, settings: dict[str, Any]) -> dict[str, Answer]:
         secret = os.environ.get("OPENAI_API_KEY", "").strip()
@@ -167,8 +171,8 @@ class RemoteModel(LanguageModel):
         async def ask_all() -> list:
             async with openai.AsyncOpenAI(
                 api_key=secret,
-                base_url=urlunsplit(self._url._replace(query="", fragment="")),
-                default_query=dict(parse_qsl(self._url.query)),
+                base_url=self.address,
+                default_query=self.query,
                 timeout=self.timeout,
                 max_retries=ATTEMPTS - 1,
                 http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
@@ -247,8 +251,8 @@ class RemoteModel(LanguageModel):
 
 
 class DryRun(RemoteModel):
-    """Counts what would be asked, with answers as long as they may be, asks nobody and answers with `PLACEHOLDER`; what
-    is kept is taken from there. Needs neither address nor key, and spends nothing of the limit."""
+    """Counts what would be asked, with answers as long as they may be, and answers with `PLACEHOLDER`; what is kept is
+    taken from there. Needs neither address nor key, and spends nothing of the limit."""
 
     PLACEHOLDER = "placeholder"
     said_beside = " (dry run)"
@@ -280,21 +284,14 @@ def _said(error: openai.APIStatusError, key: str) -> str:
     if error.status_code < 400:
         return f"status {error.status_code}, a redirect, which is not followed: see OPENAI_BASE_URL"
     said = "" if error.status_code in (401, 403) else error.message.replace(key, "***")
-    said = " ".join("".join(filter(str.isprintable, said)).split())[:200].removeprefix(
-        f"Error code: {error.status_code}"
-    )
-    return f"status {error.status_code}" + (f" ({said.lstrip(' -')})" if said else "")
+    said = "".join(filter(str.isprintable, said)).removeprefix(f"Error code: {error.status_code}")[:200].strip(" -")
+    return f"status {error.status_code}" + (f" ({said})" if said else "")
 
 
 def read_body(body: bytes, chat: bool) -> tuple[str | None, Any, tuple[int, int] | None]:
-    """Text of an answer, what ended it, and the tokens of prompt and answer.
-
-    There is no text where a limit or a filter ended the answer before its first word, and no tokens where the endpoint
-    reports none that can be. Lone surrogates in the text are replaced.
-
-    Raises:
-        ValueError: the body is no answer.
-    """
+    """Text of an answer (without lone surrogates; None where a limit or a filter ended it before its first word), what
+    ended it, and the tokens of prompt and answer, or None where the endpoint reports none that can be. Raises
+    ValueError where the body is no answer."""
     try:
         content = json.loads(body)
         choice, usage = content["choices"][0], content.get("usage") or {}
@@ -306,23 +303,3 @@ def read_body(body: bytes, chat: bool) -> tuple[str | None, Any, tuple[int, int]
         raise ValueError("a malformed body, without an answer")
     counted = all(type(number) is int and number >= 0 for number in tokens)
     return encodable(text) if isinstance(text, str) else None, end, tokens if counted else None
-
-
-def read_address(default: str = "") -> SplitResult:
-    """The address in the environment.
-
-    Raises:
-        ModelError: it is missing or none; does not show it, as it may hold a password.
-    """
-    text = os.environ.get("OPENAI_BASE_URL", "").strip() or default
-    try:
-        url = urlsplit(text)
-        usable = url.scheme in ("http", "https") and url.hostname and url.port != 0 and text.isprintable()
-    except ValueError:
-        usable = False
-    if not usable:
-        raise ModelError(
-            "a remote model needs an address: set the environment variable OPENAI_BASE_URL, "
-            "such as https://api.openai.com/v1 or http://localhost:8000/v1"
-        )
-    return url

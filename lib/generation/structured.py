@@ -13,12 +13,11 @@ from pydantic import BaseModel, ValidationError
 from lib.generation.answers import LONE_SURROGATE
 
 ROUNDS = 2  # of asking again
-MAX_CHARACTERS = 40_000  # of an answer
 MAX_TEXT = 240  # characters of one text in it
 MAX_LIST = 40  # entries of one list in it
 STARTS = 20  # braces of an answer at which JSON is looked for
 QUOTED = 1200  # characters of a wrong answer that are held up to the model
-TOO_DEEP = "not JSON that can be read: nested too deeply, or a number that is none"
+TOO_DEEP = "not JSON that can be read: nested too deeply, or a number too long"
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # A local time without offset; a day that every month has.
 MOMENT = r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:00$"
@@ -54,13 +53,8 @@ class Question(Generic[Form]):
 
 @dataclass
 class Reply(Generic[Form]):
-    """What became of a question.
-
-    Attributes:
-        value: the valid answer; None where there was none.
-        answers: all answers, as the model gave them.
-        errors: what was wrong with each of them but the valid one.
-    """
+    """What became of a question: the valid answer, if there was one; all answers, as the model gave them; what was
+    wrong with each but the valid one."""
 
     value: Form | None = None
     answers: list[str] = field(default_factory=list)
@@ -74,8 +68,8 @@ def ask(
     rounds: int = ROUNDS,
     **settings: Any,
 ) -> list[Reply[Form]]:
-    """Replies in the order of the questions, equal ones to equal questions. All questions of a round go to the model
-    together. A wrong answer is held up to the model together with what is wrong with it.
+    """Replies in the order of the questions. All questions of a round go to the model together; a wrong answer is held
+    up to it together with what is wrong with it.
 
     Args:
         model: has the `generate` of `lib.generation.local.LocalModel`, which gets the `settings`.
@@ -83,8 +77,7 @@ def ask(
         rounds: of asking again, at most.
 
     Raises:
-        ValueError: a remote model is to be constrained, or a prompt does not fit into the model's window.
-        ModelError: the model cannot be asked.
+        As `generate` does.
     """
     replies: list[Reply[Form]] = [Reply() for _ in questions]
     prompts = [question.text for question in questions]
@@ -114,11 +107,8 @@ def ask(
 
 
 def read_answer(text: str, question: Question[Form]) -> Form:
-    """The valid answer in a text. Texts in it are one line each, without control characters.
-
-    Raises:
-        AnswerError: there is none; says why, in one line of at most 400 characters: it may hold what the model said.
-    """
+    """The valid answer in a text, its texts one line each, without control characters. Raises AnswerError where there
+    is none; says why, in one line of at most 400 characters: it may hold what the model said."""
     objects, fault = json_in(text)
     for found in objects:
         try:
@@ -141,17 +131,8 @@ def json_in(text: str) -> tuple[list[dict], str]:
 
     What stands around them, such as prose and fences, is passed over. Braces of prose are no fault where an object
     stands before them.
-
-    Raises:
-        AnswerError: the text is too long.
     """
-    if len(text) > MAX_CHARACTERS:
-        raise AnswerError(f"the answer has {len(text)} characters, more than {MAX_CHARACTERS}")
-
-    def no_number(name: str) -> None:
-        raise ValueError(f"{name} is no JSON number")
-
-    decoder = json.JSONDecoder(parse_constant=no_number)
+    decoder = json.JSONDecoder()
     objects: list[tuple[int, dict]] = []
     fault, start = "", text.find("{")
     for _ in range(STARTS):
@@ -176,11 +157,8 @@ def json_in(text: str) -> tuple[list[dict], str]:
 
 
 def tidy(value: object) -> object:
-    """JSON with each text on one line and without control characters.
-
-    Raises:
-        AnswerError: a text or list is too long, or a text holds half a character.
-    """
+    """JSON with each text on one line and without control characters. Raises AnswerError where a text or list is too
+    long, or a text holds half a character."""
     if isinstance(value, str):
         text = " ".join(CONTROL.sub(" ", value).split())
         if len(text) > MAX_TEXT:
@@ -202,11 +180,7 @@ def tidy(value: object) -> object:
 
 def schema_of(form: type[BaseModel], without: str = "") -> dict:
     """The JSON schema of an answer, without titles and defaults; texts and lists have a largest length, and times a
-    pattern: they are local, while JSON schema's `date-time` has an offset.
-
-    Args:
-        without: "pattern" or "format": which of the two times are not to have.
-    """
+    pattern (they are local, while JSON schema's `date-time` has an offset), `without` which or their "format"."""
 
     def bounded(schema: Any) -> Any:
         if isinstance(schema, list):

@@ -1,8 +1,5 @@
-"""Tiny models with random weights, made on the spot: profile `smoke` runs every code path with them, within minutes.
-
-Their answers and embeddings mean nothing. They are the same on every machine: the weights are drawn with a fixed seed,
-the tokenizers learn from what stands in `data/`.
-"""
+"""Tiny models with random weights, made on the spot, the same on every machine: profile `smoke` runs every code path
+with them, within minutes. Their answers and embeddings mean nothing."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ TINY: dict[str, Callable[[Path], None]] = {"tiny-encoder": encoder, "tiny-lm": l
 
 
 def tiny_model(name: str, cache: Path) -> Path:
-    """The folder of a tiny model in the cache, made where it is not there; another version of it lies elsewhere."""
+    """The folder of a tiny model, made where it is not there; another version of it lies elsewhere."""
     import torch
     from transformers.utils.logging import disable_progress_bar
 

@@ -167,18 +167,14 @@ def test_an_epoch_has_every_pair_once_in_batches_of_like_length():
     padded = sum(len(batch) * max(lengths[batch]) for batch in batches)
     assert padded < 1.05 * lengths.sum()
     assert batches == plan_epoch(lengths, 8, seed=3, epoch=0)
-    assert batches != plan_epoch(lengths, 8, seed=3, epoch=1)
-    assert batches != plan_epoch(lengths, 8, seed=4, epoch=0)
+    assert batches not in (plan_epoch(lengths, 8, seed=3, epoch=1), plan_epoch(lengths, 8, seed=4, epoch=0))
 
 
-@pytest.mark.parametrize("steps", [1, 2, 19, 100])
-def test_learning_rates_rise_and_fall(steps):
-    rates = [learning_rate(step, steps, 1.0) for step in range(steps)]
-    assert max(rates) == 1.0
-    assert min(rates) > 0
-    top = rates.index(1.0)
-    assert rates[: top + 1] == sorted(rates[: top + 1])
-    assert rates[top:] == sorted(rates[top:], reverse=True)
+def test_learning_rates_rise_and_fall():
+    rates = [learning_rate(step, 40, 3.0) for step in range(40)]
+    assert rates[:3] == [1.5, 3.0, pytest.approx(3 * 38 / 39)]
+    assert np.diff(rates[1:]) == pytest.approx(np.full(38, -3 / 39))
+    assert learning_rate(0, 1, 3.0) == 3.0
 
 
 # ---------------------------------------------------------------- bad input
@@ -253,6 +249,6 @@ def test_a_gpu_learns_and_a_killed_run_goes_on(tiny, tmp_path, monkeypatch):
 
 def test_names_of_special_tokens_in_data_are_learned_as_text(tiny):
     tokenizer, _ = load_tokenizer(tiny)
-    ((prompt, target),) = tokenize_pairs(tokenizer, ["mail </s> me"], ["say </s> and go"], False, None)
+    ((prompt, target),) = tokenize_pairs(tokenizer, ["mail </s> me"], ["say </s> and go"], None)
     assert tokenizer.eos_token_id not in prompt
     assert [place for place, token in enumerate(target) if token == tokenizer.eos_token_id] == [len(target) - 1]

@@ -172,7 +172,7 @@ def test_only_what_is_missing_is_computed(tiny, tmp_path, runs, reference):
 @pytest.mark.parametrize(
     ("prompts", "settings", "error"),
     [
-        ("one text", {}, TypeError),
+        ("one text", {}, ValueError),
         (["a", ""], {}, ValueError),
         (["fox " * 300], {}, ValueError),
         (["a"], {"max_new_tokens": 256}, ValueError),

@@ -42,9 +42,6 @@ def test_answers_come_from_the_quantised_weights(wide):
     answers = quantised.generate(PROMPTS[:6], max_new_tokens=8)
     assert answers == LocalModel(wide, **NF4).generate(PROMPTS[:6], max_new_tokens=8)
     assert answers != plain.generate(PROMPTS[:6], max_new_tokens=8)
-    assert sum(layer.weight.numel() for layer in linear_layers(quantised.model).values()) * 2 == sum(
-        layer.weight.numel() for layer in linear_layers(load_model(wide, "bfloat16")).values()
-    )
 
 
 def test_there_is_no_other_quantization(wide):
