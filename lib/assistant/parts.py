@@ -10,12 +10,10 @@ which those of the held-out needs are left out, and for the writer those without
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -57,7 +55,6 @@ WRITING = Training(learning_rate=3e-3, batch_size=4)  # small batches: more step
 PLANNING = Training(learning_rate=3e-3, epochs=2, batch_size=8)
 RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
 BY_FOLDS = "search_folds"  # what fine-tuned search finds of topics that it did not meet
-ABOUT = "learned_from"  # in the record of a part: what its page says of its pairs
 
 
 # ---------------------------------------------------------------- the writer of chains of thought
@@ -100,9 +97,8 @@ def make_writer(book: Workbook, root: Path = ROOT, **machine) -> str:
     learned, _, _ = taught_queries(parameters, training, held_out_needs(gold["need"].unique(), parameters.seed), root)
     if learned.empty:
         raise ValueError(f"{WRITER}: no training query of this world has an expert's CoT")
-    lesson = parameters.distilled_writer or parameters.writer, "none", _source(learned)
-    name = f"{WRITER}-{parameters.distilled_pairs}"
-    return _ship_adapter(name, *lesson, lambda: (writer_pairs(learned), {}), WRITING, book, root, **machine)
+    name, model = f"{WRITER}-{parameters.distilled_pairs}", parameters.distilled_writer or parameters.writer
+    return _ship_adapter(book, name, model, _source(learned), writer_pairs(learned), WRITING, root, **machine)
 
 
 def _source(learned: pd.DataFrame) -> str:
@@ -120,38 +116,34 @@ def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], 
     training = int((lesson.material.queries["split"] == "training").sum())
     if training < size:
         raise ValueError(f"{PLANNER}-{size}: this world has {training:,} training queries")
-    pairs = functools.partial(lesson.pairs, lesson.queries(size))
-    model = parameters.planner, parameters.quantization, lesson.source(size), pairs
-    return _ship_adapter(f"{PLANNER}-{size}", *model, PLANNING, book, root, **machine)
+    learned = lesson.source(size), lesson.pairs(lesson.queries(size))[0]
+    machine["quantization"] = parameters.quantization
+    return _ship_adapter(book, f"{PLANNER}-{size}", parameters.planner, *learned, PLANNING, root, **machine)
 
 
 def _ship_adapter(
+    book: Workbook,
     name: str,
     model: str,
-    quantization: str,
     source: str,
-    pairs: Callable[[], tuple[pd.DataFrame, dict[str, Any]]],
+    pairs: pd.DataFrame,
     settings: Training,
-    book: Workbook,
     root: Path,
+    quantization: str = "none",
     **machine,
 ) -> str:
     """Train a language model's adapter where the shipped one does not fit, from where a training that was killed goes
     on, and ship it.
 
     Args:
-        model, quantization: of the base model.
         source: SHA-256 of what it learns from, as its record has it.
-        pairs: makes columns prompt, target, and what the record says of them beside.
+        pairs: columns prompt, target.
         settings: of its training; the seed is the world's.
     """
     settings, output = replace(settings, seed=book.parameters.seed), book.data / "trained" / name
     found = shipped(name, fingerprint(locate(model), quantization=quantization), source, root, settings)
-    if found.folder:
-        return ""
-    rows, about = pairs()
-    made = taken_or_trained(found, model, rows, output, settings, quantization=quantization, **machine)
-    return ship_made(name, output, made, source, {ABOUT: about} if about else {}, root)
+    made = taken_or_trained(found, model, pairs, output, settings, quantization=quantization, **machine)
+    return ship_made(name, output, made, source, {}, root)
 
 
 def taken_or_trained(

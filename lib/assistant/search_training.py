@@ -38,24 +38,8 @@ ROW = ["variant", "query", "item", "rank", "score"]  # columns of rankings
 # ---------------------------------------------------------------- what is trained in notebook 04
 
 
-def chains_of_one_writer(cot: pd.DataFrame, evaluation: Sequence[str]) -> tuple[pd.Series, pd.Series]:
-    """Chains of thought for training and for evaluation queries, indexed by query: for evaluation by the writer that
-    also wrote for training, where it wrote for both.
-
-    Args:
-        cot: columns query, split, writer, text.
-        evaluation: ids of evaluation queries.
-    """
-    written = cot[cot["split"] == "training"].drop_duplicates("query")
-    ours = cot[(cot["split"] == "evaluation") & cot["query"].isin(evaluation)]
-    preferred = (*written["writer"].unique(), "cot_distilled", "cot")
-    writer = next((name for name in preferred if (ours["writer"] == name).any()), "")
-    ours = ours[ours["writer"] == writer]
-    return written.set_index("query")["text"], ours.set_index("query")["text"]
-
-
 def encoder_sets(
-    learned: pd.DataFrame, asked: pd.DataFrame, chains: Sequence[pd.Series], sizes: Sequence[int], seed: int
+    learned: pd.DataFrame, asked: pd.DataFrame, cot: pd.DataFrame, sizes: Sequence[int], seed: int
 ) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
     """The queries that each encoder learns from and those that it is asked, by its name; none of them is empty.
 
@@ -66,26 +50,28 @@ def encoder_sets(
 
     Args:
         learned, asked: training and evaluation queries, columns query, persona, text, fold (0: held-out topics).
-        chains: chain of thought by query, for training and for evaluation.
+        cot: chains of thought, columns query, split, writer, text; for evaluation those of the writer that also wrote
+            for training are taken.
         sizes: of the nested samples; one of half of the queries or more is left out.
     """
     sizes = [size for size in sorted(set(sizes)) if size < len(learned) / 2]
-    firsts = {f"first_{size}": nested_sample(learned, size, "persona", seed) for size in sizes}
-    old = learned[learned["fold"] != 0]
-    subset = [part[part["query"].isin(own.index)] for part, own in zip((old, asked), chains, strict=True)]
-    with_chain = [
-        part.assign(text=augment(part["text"], own[part["query"]])) for part, own in zip(subset, chains, strict=True)
-    ]
+    firsts = {f"first_{size}": (nested_sample(learned, size, "persona", seed), asked) for size in sizes}
+    old, subset, with_chain = learned[learned["fold"] != 0], [], []
+    writer = max(cot.loc[cot["split"] == "training", "writer"], default=cot["writer"].max())
+    chains = cot[cot["writer"] == writer].set_index("query")["text"]
+    for part in (old, asked):
+        subset.append(part[part["query"].isin(chains.index)])
+        with_chain.append(subset[-1].assign(text=augment(subset[-1]["text"], chains[subset[-1]["query"]])))
     sets = {
         "finetuned": (learned, asked),
         "half_0": (learned[folds_of(learned["persona"], 2, seed) != 0], asked),
-        **{name: (part, asked) for name, part in firsts.items()},
+        **firsts,
         "finetuned_unseen_needs": (old, asked[asked["fold"] == 0]),
         "finetuned_subset": tuple(subset),
         "finetuned_cot": tuple(with_chain),
-        "permuted": (firsts[f"first_{sizes[-1]}"] if sizes else learned, asked),
+        "permuted": firsts[f"first_{sizes[-1]}"] if sizes else (learned, asked),
     }
-    return {name: parts for name, parts in sets.items() if all(map(len, parts))}
+    return {name: (taught, found) for name, (taught, found) in sets.items() if len(taught) and len(found)}
 
 
 # ---------------------------------------------------------------- without folds of topics

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.assistant.ranking import RankingTask
+from lib.assistant.ranking import WHOLE, RankingTask
 from lib.assistant.signals import log_similarities, rank_within
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import folds_of, tie_breakers
@@ -104,8 +104,7 @@ def second_features(
 def relative_to_query(columns: _Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
     """Each column less its mean over the query's candidates, in standard deviations (0 where all are alike), as
     `<name>_z`; missing stays missing."""
-    size = query_row.max(initial=-1) + 1
-    values = {}
+    size, values = query_row.max(initial=-1) + 1, {}
     for name, column in columns.items():
         there = np.isfinite(column)
         number = np.maximum(np.bincount(query_row[there], minlength=size), 1)
@@ -123,20 +122,17 @@ def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray
     The score itself is left out: its level is another one in each model, and only the final one scores evaluation
     queries.
     """
-    size = query_row.max(initial=-1) + 1
-    best = np.full(size, -np.inf)
+    size, rank = query_row.max(initial=-1) + 1, rank_within(query_row, first)
+    best, below = np.full(size, -np.inf), np.full(size, -np.inf)
     np.maximum.at(best, query_row, first)
-    rank = rank_within(query_row, first)
-    below = np.full(size, -np.inf)
     np.maximum.at(below, query_row, np.where(rank > 1, first, -np.inf))
-    margin = np.where(np.isfinite(below), best - below, 0)
     weight = np.exp(first - best[query_row])
     return {
         **relative_to_query({"first": first}, query_row),
         "first_rank": rank,
         "first_behind": first - best[query_row],
         "first_share": weight / np.bincount(query_row, weights=weight, minlength=size)[query_row],
-        "first_margin": margin[query_row],
+        "first_margin": np.where(np.isfinite(below), best - below, 0)[query_row],
     }
 
 
@@ -204,34 +200,27 @@ def fit_second(
     return ranker, task.cross_fit(task.training, features, FEW_FOLDS) + task.predict(ranker, task.evaluation, features)
 
 
-def first_on_new_topics(task: RankingTask) -> dict[int, np.ndarray]:
-    """By fold of topics, the scores of a first stage that no training query told of them: of the pairs that it learned
-    from (out of fold by persona) and of those asked about; of all others, and where fewer than `ENOUGH` personas teach,
-    0."""
-    found = {}
-    for fold, (learned, asked) in task.new_topics.items():
-        found[fold] = np.zeros(len(task.pairs))
-        if len(set(task.persona[learned])) >= ENOUGH:
-            found[fold] += task.cross_fit(learned, folds=FEW_FOLDS) + task.predict(task.learn(learned), asked)
-    return found
-
-
-def second_on_new_topics(
-    task: RankingTask, alike: Sequence[Alike], first: Mapping[int, np.ndarray], cosines: Mapping[int, np.ndarray]
-) -> np.ndarray:
-    """A score of every evaluation pair by a second stage that no training query told of its topic; 0 where too few
+def scores_on_new_topics(
+    task: RankingTask, alike: Sequence[Alike], cosines: Mapping[str, Mapping[int, np.ndarray]]
+) -> dict[str, np.ndarray]:
+    """Scores of all pairs, 0 but for evaluation queries, by rankers that no training query told of the query's topic:
+    by a first stage (`WHOLE`) and by a second stage upon each of some cosines; 0 where fewer than `ENOUGH`
     personas teach.
 
     Args:
-        first: from `first_on_new_topics`.
-        cosines: by fold, the fine-tuned cosine of each pair by what learned nothing of the fold's topics.
+        cosines: by the name of the second stage and by fold of topics, the fine-tuned cosine of each pair by what
+            learned nothing of the fold's topics.
     """
-    scores = np.zeros(len(task.pairs))
+    found = {name: np.zeros(len(task.pairs)) for name in (WHOLE, *cosines)}
     for fold, (learned, asked) in task.new_topics.items():
-        if len(set(task.persona[learned])) >= ENOUGH:
-            features = _features_of_pairs(task, alike, first[fold], cosines[fold])
-            scores += task.predict(task.learn(learned, features=features), asked, features)
-    return scores
+        if len(set(task.persona[learned])) < ENOUGH:
+            continue
+        first = task.cross_fit(learned, folds=FEW_FOLDS) + task.predict(task.learn(learned), asked)
+        found[WHOLE] += np.where(asked, first, 0)
+        for name, cosine in cosines.items():
+            features = _features_of_pairs(task, alike, first, cosine[fold])
+            found[name] += task.predict(task.learn(learned, features), asked, features)
+    return found
 
 
 def _features_of_pairs(

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -146,29 +146,6 @@ def weights_hash(encoder, heading: str = "") -> str:
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().float().numpy().tobytes())
     return digest.hexdigest()
-
-
-def reembed(
-    encoder,
-    vectors: Mapping[str, np.ndarray],
-    frames: Mapping[str, pd.DataFrame],
-    on: str,
-    collections: Collection[str],
-    progress: bool = False,
-) -> dict[str, np.ndarray]:
-    """Embeddings with those of some collections' texts replaced by this encoder's.
-
-    Args:
-        vectors: {name: unit-length float32 array (rows of the frame of that name, dimensions)}.
-        frames: {name: columns text and `on`, the collection}.
-        collections: whose texts to embed.
-    """
-    fresh = {name: array.copy() for name, array in vectors.items()}
-    for name, frame in frames.items():
-        chosen = frame[on].isin(collections).to_numpy()
-        if chosen.any():
-            fresh[name][chosen] = encode(encoder, frame["text"][chosen].tolist(), progress=progress)
-    return fresh
 
 
 def search(encoder, queries: pd.DataFrame, documents: pd.DataFrame, on: str, progress: bool = False) -> pd.DataFrame:

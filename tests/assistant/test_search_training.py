@@ -9,7 +9,6 @@ from lib.assistant.queries import NEED_FOLDS, folds_of_needs
 from lib.assistant.search_training import (
     KEPT_DEPTH,
     FoldTraining,
-    chains_of_one_writer,
     encoder_sets,
     keep,
     kept_cosines,
@@ -21,7 +20,9 @@ from lib.retrieval.stores import candidate_pairs, folds_of
 from lib.retrieval.training import Finetuning
 
 SETTINGS = Finetuning(1e-3, 2, seed=7)
-CHAINS = pd.Series({"q0": "Look here.", "q3": "Look there.", "foreign": "No."})
+CHAINS = {"q0": "Look here.", "q3": "Look there.", "foreign": "No."}
+COT = pd.DataFrame({"query": CHAINS, "text": CHAINS, "writer": "cot_distilled", "split": "training"})
+COT["query"] = COT.index
 
 
 def asked_by(personas, new):
@@ -37,7 +38,7 @@ def training():
 
 @pytest.fixture
 def sets(training):
-    return encoder_sets(training, asked_by("xyz", ["q1", "q2"]), (CHAINS, CHAINS), [4, 2, 5, 2], seed=1)
+    return encoder_sets(training, asked_by("xyz", ["q1", "q2"]), COT, [4, 2, 5, 2], seed=1)
 
 
 # ---- what notebook 04 trains
@@ -72,21 +73,17 @@ def test_a_chain_is_all_that_tells_two_models_apart(sets):
 
 def test_what_has_nothing_to_learn_from_or_to_be_asked_is_not_trained(training):
     evaluation = asked_by("xy", ["q1"])
-    assert encoder_sets(training.head(0), evaluation, (CHAINS, CHAINS), [4], seed=1) == {}
-    bare = encoder_sets(training, evaluation, (CHAINS, CHAINS.head(0)), [], seed=1)
+    assert encoder_sets(training.head(0), evaluation, COT, [4], seed=1) == {}
+    bare = encoder_sets(training, evaluation, COT.head(0), [], seed=1)
     assert list(bare) == ["finetuned", "half_0", "finetuned_unseen_needs", "permuted"]
 
 
-def test_evaluation_takes_the_writer_of_training():
-    def found(*rows):
-        frame = pd.DataFrame(rows, columns=["query", "split", "writer", "text"])
-        return [part.to_dict() for part in chains_of_one_writer(frame, ["q0"])]
-
-    both = [("q0", "evaluation", "cot", "zero"), ("q0", "evaluation", "cot_distilled", "tuned")]
-    assert found(("t", "training", "cot", "T"), *both) == [{"t": "T"}, {"q0": "zero"}]
-    assert found(*both)[1] == {"q0": "tuned"}
-    assert found(("t", "training", "cot_distilled", "T"), both[0])[1] == {"q0": "zero"}
-    assert found(("other", "evaluation", "cot", "zero"))[1] == {}
+def test_chains_are_those_of_the_writer_that_wrote_for_training(training):
+    zero = COT.assign(writer="cot", split="evaluation", text="No.")
+    taken = encoder_sets(training, asked_by("xy", []), pd.concat([zero, COT]), [], seed=1)["finetuned_cot"]
+    assert [part["text"].item() for part in taken] == ["what? Look here."] * 2
+    other = encoder_sets(training, asked_by("xy", []), zero.assign(split="training"), [], seed=1)["finetuned_cot"]
+    assert other[1]["text"].item() == "what? No."
 
 
 # ---- without folds of topics

@@ -70,19 +70,6 @@ def test_evaluation_queries_and_their_labels_are_not_part_of_what_it_learned(wor
     assert learned_from(task_of(world | {"queries": queries, "gold": gold}), *HOW) == learned_from(task, *HOW)
 
 
-@pytest.mark.parametrize("damage", [b"", b"no archive", lzma.compress(b"[]"), lzma.compress(b'{"model": ""}')])
-def test_a_damaged_file_is_not_taken(task, tmp_path, damage):
-    (tmp_path / FILE).parent.mkdir(parents=True)
-    (tmp_path / FILE).write_bytes(damage)
-    taken = ranker_for(task, *HOW, tmp_path)
-    assert not taken.shipped
-
-
-def test_where_none_is_shipped_one_is_trained(task, tmp_path):
-    taken = ranker_for(task, *HOW, tmp_path)
-    assert not taken.shipped
-
-
 def test_the_shipped_one_is_whole():
     record = json.loads(lzma.decompress((ROOT / FILE).read_bytes()))
     assert record["queries"] == 4338
