@@ -22,7 +22,7 @@ from lib.retrieval.training import mapped
 
 Result = TypeVar("Result")
 ENOUGH_FOR_P95 = 50  # queries
-# The steps of each method without a language model; of one that sees a fine-tuned encoder, but for few features more.
+# The steps of each method without a language model. LambdaMART-RRF is taken to fuse one ranker and one a store.
 _FEATURES = ("encode", "cosine", "bm25t", "signals")
 STEPS = {
     "random": ("sort",),
@@ -32,7 +32,7 @@ STEPS = {
     "rrf_text": ("encode", "cosine", "bm25t", "fuse_text"),
     "finetuned": ("encode", "cosine", "sort"),  # an encoder of the pretrained one's shape
     "lambdamart": (*_FEATURES, "predict", "sort"),
-    "lambdamart_rrf": (*_FEATURES, "predict_fused", "fuse"),
+    "lambdamart_rrf": (*_FEATURES, "predict", "by_store", "fuse"),
     "lambdamart_2": (*_FEATURES, "predict", "second", "sort"),
     "lambdamart_2_finetuned": (*_FEATURES, "encode", "cosine", "predict", "second", "sort"),  # two encoders
 }
@@ -162,10 +162,6 @@ def time_queries(
         index, text, took = index_of[query["persona"].iloc[0]], query["text"].iloc[0], {}
         alike = index.alike(query["time"])
 
-        def fused(features: pd.DataFrame, index: PersonaIndex = index) -> dict[str, np.ndarray]:
-            each = {WHOLE: lambda: whole.predict(features), STORES: lambda: index.by_store(stores, features)}
-            return {name: score() for name, score in each.items() if name in fusion.rankings}
-
         took["encode"], vector = milliseconds(encode, text)
         took["cosine"], cosine = milliseconds(index.semantic, vector)
         took["bm25t"], lexical = milliseconds(index.bm25t, text)
@@ -173,8 +169,8 @@ def time_queries(
         took["signals"], features = milliseconds(index.signals, query, scores)
         took["predict"], first = milliseconds(whole.predict, features)
         took["sort"], _ = milliseconds(best_first, index.names, first)
-        took["predict_fused"], both = milliseconds(fused, features)
-        took["fuse"], _ = milliseconds(index.fuse, fusion, scores | both)
+        took["by_store"], by_store = milliseconds(index.by_store, stores, features)
+        took["fuse"], _ = milliseconds(index.fuse, fusion, scores | {WHOLE: first, STORES: by_store})
         took["fuse_text"], _ = milliseconds(index.fuse, Fusion(("bm25t", "semantic"), 60), scores)
         took["second"], _ = milliseconds(index.second, second, alike, vector, features, first)
         rows.append(took)

@@ -152,7 +152,6 @@ def taken_or_trained(
     """The shipped part that was found, else an adapter trained here, or earlier by an equal run.
 
     Args:
-        model: name of the base model.
         pairs: columns prompt, target; None will do where a part was found.
         machine: quantization, threads, progress.
     """

@@ -103,7 +103,7 @@ class RankingTask:
         """Whether each pair is relevant."""
         return relevant_pairs_mask(self.pairs, self.qrels)
 
-    @cached_property
+    @property
     def persona(self) -> np.ndarray:
         """The persona of each pair."""
         return self.pairs["persona"].to_numpy()
@@ -114,14 +114,14 @@ class RankingTask:
         return self.items["app"].to_numpy()[self.pairs["item_row"]]
 
     @cached_property
-    def evaluation(self) -> np.ndarray:
-        """Whether each pair is of an evaluation query."""
-        return (self.queries["split"] == "evaluation").to_numpy()[self.pairs["query_row"]]
-
-    @cached_property
     def training(self) -> np.ndarray:
         """Whether each pair is of a training query."""
-        return ~self.evaluation
+        return (self.queries["split"] == "training").to_numpy()[self.pairs["query_row"]]
+
+    @property
+    def evaluation(self) -> np.ndarray:
+        """Whether each pair is of an evaluation query."""
+        return ~self.training
 
     @cached_property
     def topic_fold(self) -> np.ndarray:

@@ -140,11 +140,8 @@ class FoldTraining:
         return digest.hexdigest()
 
     def encoder_on(self, queries: pd.DataFrame, output: Path, progress: bool = False):
-        """The encoder, fine-tuned on some training queries; None where they hold nothing to learn.
-
-        Args:
-            output: folder of the encoder; a finished one is not trained again.
-        """
+        """The encoder, fine-tuned on some training queries; None where they hold nothing to learn. One that is finished
+        in the folder `output` is not trained again."""
         rows = training_rows(queries, self.items, self.qrels, self.negatives, self.epochs, self.finetuning.seed)
         if rows.empty:
             return None
@@ -152,12 +149,8 @@ class FoldTraining:
 
 
 def train_fold_rankings(lessons: FoldTraining, folder: Path, progress: bool = False) -> pd.DataFrame:
-    """Rankings, `ROW`, of the queries of each fold after the first, by models that are trained here without it; the
-    first are the held-out topics, whose model notebook 04 has anyway.
-
-    Args:
-        folder: for the models, one folder each.
-    """
+    """Rankings, `ROW`, of the queries of each fold after the first, by models that are trained in `folder` without it;
+    the first are the held-out topics, whose model notebook 04 has anyway."""
     runs = [pd.DataFrame(columns=ROW).astype({"rank": int, "score": float})]
     for fold in [fold for fold in lessons.folds if fold]:
         learned, asked = lessons.learned, lessons.asked[lessons.asked["fold"] == fold]
@@ -169,11 +162,8 @@ def train_fold_rankings(lessons: FoldTraining, folder: Path, progress: bool = Fa
 
 
 def train_fold_cosines(lessons: FoldTraining, folder: Path, progress: bool = False) -> dict[str, np.ndarray]:
-    """Cosines by encoders that are trained here without one fold, and on half of the training personas without two;
-    what has nothing to learn from is left out.
-
-    Args:
-        folder: for the encoders, one folder each; finished ones are not trained again.
+    """Cosines by encoders that are trained in `folder` without one fold, and on half of the training personas without
+    two; what has nothing to learn from is left out.
 
     Returns:
         {`without_<fold>_evaluation`, `without_<fold>_<fold>_training`: one value in float16 for each pair of

@@ -13,16 +13,6 @@ import Stemmer
 from rank_bm25 import BM25
 from scipy import sparse
 
-# Function words that carry no topic; interrogatives are kept in full text but say nothing about content.
-STOP_WORDS = frozenset(
-    "a about after again all also am an and any are as at be because been before being but by can could did do does "
-    "doing done down for from get give go got had has have having he her here hers him his how i if im in into is it "
-    "its just know let like ll make may me might mine more most much my need next no not now of off ok on once one "
-    "only or our out over please put re s said same say see she should so some such t take tell than thanks that the "
-    "their them then there these they thing this those through time to today tomorrow tonight too up us usual ve very "
-    "want was we were what when where which while who whom why will with won would yes you your".split()
-)
-
 
 @cache
 def _stemmer() -> Stemmer.Stemmer:
@@ -41,11 +31,6 @@ def words_of(text: str) -> list[str]:
 def tokenize(text: str) -> list[str]:
     """Lower-case Snowball (English) stems of the words and numbers in `text`, in order; no word is dropped."""
     return _stemmer().stemWords(words_of(text))
-
-
-def content_terms(text: str) -> list[str]:
-    """Like `tokenize`, without function words; for analysing lexical overlap, not for ranking."""
-    return _stemmer().stemWords([word for word in words_of(text) if word not in STOP_WORDS])
 
 
 def term_k1(mean_log: np.ndarray) -> np.ndarray:

@@ -116,10 +116,8 @@ def choose_fusion(
 
     Args:
         runs: rankings by name (see `fuse_runs`).
-        fusions: what is tried.
         qrels: columns query, item.
         queries: ids averaged over.
-        cutoffs: values of K.
     """
     names, depth = list(runs), max(cutoffs)
     pairs, number, ranks = _align([run[run["query"].isin(queries)] for run in runs.values()])
@@ -144,12 +142,8 @@ def choose_fusion(
 
 
 def rank_per_store(run: pd.DataFrame, stores: pd.Series) -> pd.DataFrame:
-    """The same run with ranks that start anew in each store of a query: one ranking a store.
-
-    Args:
-        run: columns query, item, rank, and any others.
-        stores: the store of each row of `run`, with the same index.
-    """
+    """The same run with ranks that start anew in each store of a query: one ranking a store; `stores` has the store of
+    each row."""
     return run.assign(rank=run.groupby(["query", stores], sort=False)["rank"].rank(method="first").astype(int))
 
 

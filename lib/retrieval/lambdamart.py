@@ -89,8 +89,7 @@ def train(
     Args:
         pairs: columns query, item: the candidates (see `lib.retrieval.stores.candidate_pairs`), in any order.
         features: one row a pair, in the same order; NaN is missing.
-        relevant: one bool a pair, in the same order.
-        collections: whose items are searched, one a pair (the persona).
+        relevant, collections: whether it is relevant, and whose items are searched (the persona), one a pair.
         categorical: columns of `features` that hold category codes, integers from 0.
         cutoff: the largest K of interest.
         seed, threads: the same of both, the same model.
@@ -161,8 +160,7 @@ def out_of_fold(
 ) -> np.ndarray:
     """Scores of all pairs, each by a model that saw no query of its collection, not even to stop early.
 
-    Arguments are those of `train`; scores compare within a query only. What is trained or chosen on top of this ranker
-    should see these scores.
+    Arguments are those of `train`; scores compare within a query only.
 
     Raises:
         ValueError: as `train`, or fewer collections than folds.
@@ -182,14 +180,8 @@ def out_of_fold(
 
 
 class Taken(NamedTuple):
-    """A ranker, and where it is from.
-
-    Attributes:
-        ranker: None where there was no query to learn from.
-        learned_from: hash of that.
-        device: the processor that it was trained on.
-        shipped: whether it came with the project.
-    """
+    """A ranker (None where there was no query to learn from), a hash of what it learned from, the processor that it was
+    trained on, and whether it came with the project."""
 
     ranker: LambdaMART | None
     learned_from: str
@@ -222,6 +214,5 @@ def hash_of(settings: Sequence, frames: Iterable[pd.DataFrame]) -> str:
 
 def how_trained() -> dict[str, Any]:
     """The settings of `train` that no caller chooses."""
-    return {
-        "TREES": TREES, "LEAVES": LEAVES, "MAX_TREES": MAX_TREES, "PATIENCE": PATIENCE, "HELD_OUT_EVERY": HELD_OUT_EVERY
-    }  # fmt: skip
+    names = ("TREES", "LEAVES", "MAX_TREES", "PATIENCE", "HELD_OUT_EVERY")
+    return {name: globals()[name] for name in names}

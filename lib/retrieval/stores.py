@@ -33,12 +33,7 @@ def candidate_pairs(queries: pd.DataFrame, documents: pd.DataFrame, on: str) -> 
 
 
 def relevant_pairs_mask(pairs: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
-    """Whether each pair is a relevant one, as bools in the order of `pairs`.
-
-    Args:
-        pairs: columns query, item.
-        qrels: columns query, item, one row a relevant pair.
-    """
+    """Whether each pair (columns query, item) is one of `qrels` (columns query, item), as bools in their order."""
     return pd.MultiIndex.from_frame(pairs[["query", "item"]]).isin(pd.MultiIndex.from_frame(qrels[["query", "item"]]))
 
 
@@ -62,11 +57,7 @@ def folds_of(collections: pd.Series, folds: int, seed: int) -> np.ndarray:
 
 
 def nested_sample(queries: pd.DataFrame, size: int, on: str, seed: int) -> pd.DataFrame:
-    """At most `size` queries of whole collections; a smaller sample is part of every larger one with the same seed.
-
-    Args:
-        queries: columns query and `on`, the collection.
-    """
+    """At most `size` queries of whole collections (`on`); a smaller sample is part of every larger one of the seed."""
     place = queries[on].map({name: i for i, name in enumerate(seeded_order(queries[on], seed))})
     return queries.assign(place=place).sort_values(["place", "query"]).head(size).drop(columns="place").sort_index()
 
@@ -102,22 +93,15 @@ def rank_pairs(pairs: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
 
 
 def stack_runs(runs: Mapping[str, pd.DataFrame], depth: int = 100) -> pd.DataFrame:
-    """The first `depth` results of several methods in one frame: columns method, query, item, rank, score.
-
-    Args:
-        runs: {method: from `rank_pairs`}, at least one.
-    """
+    """The first `depth` results of several methods (from `rank_pairs`) in one frame: columns method, query, item, rank,
+    score."""
     heads = [run[run["rank"] <= depth].assign(method=method) for method, run in runs.items()]
     return pd.concat(heads, ignore_index=True)[["method", "query", "item", "rank", "score"]]
 
 
 def best_first(items: Sequence[str], scores: np.ndarray) -> list[str]:
-    """One query's candidates in the order of `rank_pairs`, without a frame: a hundredth of a millisecond, not one.
-
-    Args:
-        items: ids of the candidates.
-        scores: one finite score each.
-    """
+    """The ids of one query's candidates in the order of `rank_pairs`, without a frame: a hundredth of a millisecond,
+    not one."""
     scores = np.round(np.asarray(scores, dtype=float), 9)
     ties = np.fromiter(map(hash_of_id, items), dtype=np.uint64, count=len(items))
     return [items[i] for i in np.lexsort((ties, -scores))]

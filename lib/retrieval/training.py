@@ -2,15 +2,12 @@
 
 One loop over batches (`lib.workbook.training.take_steps`); what differs is what is trained, and the loss of a batch:
 
-- all weights, on queries and documents (columns query, positive, negative), with hard negatives of the query's own
-  collection, which is what it is searched in (a persona with all its stores). The loss is a softmax over documents: a
-  query's relevant one against an irrelevant one of its own collection and the documents of the batch's other queries
-  (Oord et al. 2018, arXiv:1807.03748). Some of these others may answer the same question for somebody else; no label
-  that a real system has would tell.
-- a LoRA adapter (Hu et al. 2022, arXiv:2106.09685), on scored pairs (columns sentence1, sentence2, score, 0-1): squared
-  error between the cosine of the two embeddings and the score (Reimers and Gurevych 2019, arXiv:1908.10084).
-- a linear map that queries and documents both go through, in seconds: the loss is the softmax over the whole collection
-  of a query. Embeddings are computed once for any number of maps.
+- all weights, on queries and documents: a softmax over a query's relevant document, an irrelevant one of the collection
+  that it searches, and the documents of the batch's other queries (Oord et al. 2018, arXiv:1807.03748). Some of these
+  others may answer the same question for somebody else; no label that a real system has would tell.
+- a LoRA adapter (Hu et al. 2022, arXiv:2106.09685), on scored pairs: squared error between the cosine of the two
+  embeddings and the score (Reimers and Gurevych 2019, arXiv:1908.10084).
+- a linear map that queries and documents both go through, in seconds: a softmax over a query's whole collection.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ class Finetuning:
     """Settings of the training of all weights.
 
     Attributes:
-        learning_rate: of AdamW at its highest: it rises over the first 10% of the steps and falls linearly to zero.
+        learning_rate: of AdamW at its highest.
         batch_size: rows a step.
         scale: cosines are multiplied by it before the softmax.
         seed: of dropout and the order of the rows.
@@ -64,7 +61,7 @@ class Tuning:
     Attributes:
         rank: rank of the adapter's matrices; they are added to every linear layer of the encoder.
         alpha: the adapter is scaled by alpha / rank.
-        learning_rate: of AdamW at its highest: it rises over the first 10% of the steps and falls linearly to zero.
+        learning_rate: of AdamW at its highest.
         batch_size: rows a step.
         seed: of the adapter's first weights and the order of the rows.
         checkpoint_every: steps between checkpoints.
@@ -125,16 +122,13 @@ def _run_of(content: dict) -> str:
 
 
 def hardest_negatives(pairs: pd.DataFrame, scores: np.ndarray, qrels: pd.DataFrame, number: int) -> pd.DataFrame:
-    """The documents of each query's own collection that score highest without being relevant.
+    """The candidates of each query that score highest without being relevant, at most `number`: columns query, rank
+    (from 1), item.
 
     Args:
         pairs: candidates, from `lib.retrieval.stores.candidate_pairs`.
         scores: one a pair, such as the cosine of an encoder that was not fine-tuned.
         qrels: columns query, item: what is relevant.
-        number: negatives a query at most.
-
-    Returns:
-        columns query, rank (from 1), item; a query without any irrelevant candidate has no row.
     """
     irrelevant = ~relevant_pairs_mask(pairs, qrels)
     ranked = rank_pairs(pairs[irrelevant].reset_index(drop=True), np.asarray(scores)[irrelevant])
@@ -144,9 +138,8 @@ def hardest_negatives(pairs: pd.DataFrame, scores: np.ndarray, qrels: pd.DataFra
 def training_rows(
     queries: pd.DataFrame, items: pd.DataFrame, qrels: pd.DataFrame, negatives: pd.DataFrame, epochs: int, seed: int
 ) -> pd.DataFrame:
-    """Texts to train on: each query once an epoch, with one of its relevant documents and one of its negatives.
-
-    Both are drawn at random; in the next epoch comes another of each, as long as there are any.
+    """Texts to train on: each query once an epoch, with one of its relevant documents and one of its negatives, drawn
+    at random; in the next epoch comes another of each, as long as there are any.
 
     Args:
         queries: columns query, text.
@@ -154,8 +147,6 @@ def training_rows(
         qrels: columns query, item.
         negatives: from `hardest_negatives`. A draw from the hardest few teaches more than always the hardest, which is
             often an item of the same matter.
-        epochs: rows a query.
-        seed: of the draws.
 
     Returns:
         columns query, positive, negative (texts), `epochs` rows for each query that has both.
@@ -179,13 +170,11 @@ def finetune_encoder(
     """Fine-tune all weights of an encoder and write it to the folder `output`, which `load_encoder` reads.
 
     A finished run with the same encoder, rows and settings is not repeated. bfloat16 is used where the processor
-    computes it (see `lib.workbook.machine.has_bfloat16`).
+    computes it.
 
     Args:
         path: folder or Hugging Face id of the encoder to start from.
         rows: columns query, positive, negative, see `training_rows`. Further columns are ignored.
-        output: folder to write; whole or not at all.
-        progress: show a progress bar.
 
     Returns:
         the encoder, and the record of its training: curve (lists of step, from 1, and loss, nats), rows, tokens (of all
@@ -267,8 +256,7 @@ def softmax_loss(queries, documents, scale: float):
     """Cross-entropy of each query's relevant document among all documents, by scaled cosines.
 
     Args:
-        queries: (queries, dimensions).
-        documents: (documents, dimensions): the relevant one of each query first, in their order.
+        queries, documents: embeddings; the relevant document of each query first, in their order.
     """
     import torch
     from torch.nn.functional import normalize
@@ -299,10 +287,6 @@ def tune_encoder(
         rows: columns sentence1, sentence2, score (0-1), each row once an epoch. Further columns are ignored.
         output: folder of the adapter: `adapter_model.safetensors`, `adapter_config.json`, `training.json`.
         threads: CPU threads; None leaves PyTorch's choice.
-        progress: show a progress bar over steps.
-
-    Returns:
-        the adapter; its record has the settings and the hashes model, pairs, code, run, sha256 (of the weights).
 
     Raises:
         ValueError: there is no row.
@@ -434,9 +418,6 @@ def fit_map(
     """A linear map that moves queries towards relevant documents, (dimensions, dimensions). It starts as the identity,
     and stays so where there are no pairs.
 
-    On the world `mixed` two epochs at this rate do as well as four at two thirds of it, in less than half of the time
-    (training personas that a map did not learn from, topics that it did: Recall@3 75.6 and 76.3%).
-
     Args:
         pairs: columns query_row, item_row: all candidates of each query (see `lib.retrieval.stores.candidate_pairs`).
         relevant: one bool a pair.
@@ -497,9 +478,7 @@ def mapped_cosines(
     pairs: pd.DataFrame, query_vectors: np.ndarray, document_vectors: np.ndarray, mapping: np.ndarray
 ) -> np.ndarray:
     """The cosine of each pair after the map."""
-    moved = []
-    for column, vectors in (("query_row", query_vectors), ("item_row", document_vectors)):
-        rows, place = np.unique(pairs[column].to_numpy(), return_inverse=True)
-        moved.append((place, mapped(vectors[rows], mapping)))
-    (query, left), (item, right) = moved
-    return cosine_of_pairs(pd.DataFrame({"query_row": query, "item_row": item}), left, right)
+    query, left = np.unique(pairs["query_row"].to_numpy(), return_inverse=True)
+    item, right = np.unique(pairs["item_row"].to_numpy(), return_inverse=True)
+    moved = mapped(query_vectors[query], mapping), mapped(document_vectors[item], mapping)
+    return cosine_of_pairs(pd.DataFrame({"query_row": left, "item_row": right}), *moved)

@@ -89,13 +89,6 @@ def test_search_stays_in_the_querys_own_collection():
     assert "bed" not in encoder.seen, "nobody searches it"
 
 
-def test_few_texts_of_unlike_length_are_two_batches():
-    assert [part.tolist() for part in _batches([4, 40, 19, 20, 21], 32)] == [[1, 4], [3, 2, 0]]
-    assert [part.tolist() for part in _batches([9, 10], 32)] == [[1, 0]]
-    assert [part.tolist() for part in _batches([3], 32)] == [[0]]
-    assert [part.tolist() for part in _batches([1, 40, 2], 2)] == [[1, 2], [0]], "more than a batch are cut by number"
-
-
 def test_kept_embeddings_are_taken_where_nothing_changed(tiny, tmp_path, monkeypatch):
     """The second time nothing is computed; other texts, other weights or another processor bring it back."""
     encoder, file = load_encoder(tiny), tmp_path / "embedded" / "some.safetensors"

@@ -25,17 +25,6 @@ def test_by_hand():
     assert dict(fused) == pytest.approx({"b": 1 / 62 + 1 / 61, "a": 1 / 61, "d": 1 / 62, "c": 1 / 63}, abs=1e-15)
 
 
-def test_k_is_60_unless_given_and_may_be_0():
-    assert reciprocal_rank_fusion([["a"]]) == [("a", 1 / 61)]
-    assert reciprocal_rank_fusion([["a", "b"]], k=0) == [("a", 1.0), ("b", 0.5)]
-
-
-def test_small_k_trusts_the_top_and_large_k_the_agreement():
-    rankings = [["a", "b", "c"], ["d", "b", "c"], ["e", "c", "b"]]
-    assert reciprocal_rank_fusion([*rankings, ["a"]], k=0)[0][0] == "a"
-    assert reciprocal_rank_fusion(rankings, k=1000)[0][0] == "b"
-
-
 @pytest.mark.parametrize("names", ["abcdefgh", "hgfedcba"])
 def test_ties_break_by_hash_not_by_position(names):
     fused = reciprocal_rank_fusion([[name] for name in names])

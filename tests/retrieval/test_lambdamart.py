@@ -85,20 +85,10 @@ def test_columns_may_stand_in_any_order_but_must_be_there(task, model):
         model.predict(features.drop(columns="store"))
 
 
-def test_lengths_must_agree(task):
-    pairs, features, relevant, collections = task
-    with pytest.raises(ValueError, match="same length"):
-        fit(pairs, features, relevant[:-1], collections)
-
-
 def test_one_collection_is_too_few(task):
     pairs, features, relevant, _ = task
     with pytest.raises(ValueError, match="at least two collections"):
         fit(pairs, features, relevant, np.full(len(pairs), "only"))
-
-
-def test_two_collections_are_enough():
-    assert len(fit(*make_task(n_collections=2, n_queries=20)).columns) == 3
 
 
 # ---------------------------------------------------------------- out of fold

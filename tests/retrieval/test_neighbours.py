@@ -121,15 +121,6 @@ def test_a_kind_that_runs_short_is_taken_whole_and_the_other_cut_to_it():
     assert mine_pairs(vectors, 101, 0.7, seed=1)[0]["positive"].tolist().count(False) == 4
 
 
-@pytest.mark.parametrize(("threshold", "kind"), [(-1.1, True), (1.1, False)])
-def test_with_one_kind_only_it_stays_at_its_half(threshold, kind):
-    mined, positives = mine_pairs(VECTORS, 50, threshold, seed=0)
-    assert (mined["positive"] == kind).all()
-    assert mined["positive"].dtype == bool
-    assert len(mined) == 25
-    assert positives == (300 * 299 // 2 if kind else 0)
-
-
 def test_more_pairs_wanted_than_there_are():
     assert len(mine_pairs(VECTORS[:2], 100, 0.0, seed=0)[0]) == 1
     with pytest.raises(ValueError, match="two vectors"):

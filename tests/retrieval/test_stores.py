@@ -15,8 +15,6 @@ from lib.retrieval.stores import (
     folds_of,
     nested_sample,
     rank_pairs,
-    relevant_pairs_mask,
-    stack_runs,
 )
 
 WORDS = "guitar lesson rent due milk bread piano concert ticket train flight hotel dentist birthday cake".split()
@@ -68,18 +66,6 @@ def test_candidates_by_hand():
     assert pairs.index.tolist() == [0, 1, 2, 3]
 
 
-def test_candidates_are_all_pairs_of_the_same_collection():
-    queries, documents = task()
-    pairs = candidate_pairs(queries, documents, "persona")
-    expected = {
-        (q.query, d.item) for q in queries.itertuples() for d in documents.itertuples() if q.persona == d.persona
-    }
-    assert set(zip(pairs["query"], pairs["item"], strict=True)) == expected
-    assert len(pairs) == len(expected)
-    assert queries["query"].iloc[pairs["query_row"]].tolist() == pairs["query"].tolist()
-    assert documents["item"].iloc[pairs["item_row"]].tolist() == pairs["item"].tolist()
-
-
 def test_candidates_stand_in_canonical_order():
     queries, documents = task()
     pairs = candidate_pairs(queries, documents, "persona")
@@ -116,22 +102,6 @@ def test_exact_ties_between_different_words_do_not_depend_on_the_order_of_rows()
             assert ranked_items(queries, documents.sample(frac=1, random_state=seed), ["persona"]) == expected
 
 
-def test_ranks_follow_the_scores():
-    queries, documents = task()
-    pairs = candidate_pairs(queries, documents, "persona")
-    scores = np.random.default_rng(0).normal(size=len(pairs))
-    ranked = rank_pairs(pairs, scores)
-    assert ranked.columns.tolist() == ["query", "item", "rank", "score"]
-    assert ranked["query"].unique().tolist() == queries["query"].tolist()
-    for query, part in ranked.groupby("query"):
-        assert part["rank"].tolist() == list(range(1, len(part) + 1))
-        assert part["score"].is_monotonic_decreasing
-        own = pairs["query"] == query
-        assert dict(zip(part["item"], part["score"], strict=True)) == dict(
-            zip(pairs["item"][own], scores[own.to_numpy()], strict=True)
-        )
-
-
 def test_ties_are_broken_by_the_hash_of_the_id():
     items = [f"item-{i}" for i in range(40)]
     queries = pd.DataFrame({"query": ["q"], "persona": ["p"]})
@@ -160,13 +130,6 @@ def test_scores_that_are_not_finite_are_refused(bad):
         rank_pairs(pairs, scores)
 
 
-@pytest.mark.parametrize("shape", [-1, 1])
-def test_another_number_of_scores_is_refused(shape):
-    pairs = candidate_pairs(*task(), "persona")
-    with pytest.raises(ValueError):
-        rank_pairs(pairs, np.zeros(len(pairs) + shape))
-
-
 # ---------------------------------------------------------------- indexes
 
 
@@ -186,13 +149,6 @@ def test_scores_equal_those_of_a_direct_index(within, b):
     assert len(expected) == len(pairs)
     assert scores == pytest.approx([expected[pair] for pair in zip(pairs["query"], pairs["item"], strict=True)])
     assert (scores > 0).any()
-
-
-def test_a_collection_does_not_see_the_documents_of_another():
-    queries, documents = task()
-    more = documents.assign(item=documents["item"] + "x", persona="stranger")
-    expected = ranked_items(queries, documents, ["persona"])
-    assert ranked_items(queries, pd.concat([more, documents], ignore_index=True), ["persona"]) == expected
 
 
 def test_cosine_of_pairs():
@@ -216,22 +172,6 @@ def test_cosines_do_not_depend_on_how_many_are_computed_together(monkeypatch, at
     monkeypatch.setattr("lib.retrieval.stores.PAIRS_AT_ONCE", at_once)
     np.testing.assert_array_equal(cosine_of_pairs(pairs, *vectors), whole)
     assert cosine_of_pairs(pairs[:0], *vectors).shape == (0,)
-
-
-def test_relevant_pairs_by_hand():
-    pairs = pd.DataFrame({"query": ["q1", "q1", "q2", "q2"], "item": ["a", "b", "a", "b"]})
-    qrels = pd.DataFrame({"query": ["q2", "q1", "q9"], "item": ["b", "a", "b"]})
-    assert relevant_pairs_mask(pairs, qrels).tolist() == [True, False, False, True]
-    assert relevant_pairs_mask(pairs, qrels[:0]).tolist() == [False] * 4
-
-
-def test_stacked_runs_keep_their_heads_in_order():
-    run = pd.DataFrame({"query": ["q"] * 3, "item": list("abc"), "rank": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
-    stacked = stack_runs({"later": run, "earlier": run.assign(extra=0)}, depth=2)
-    assert list(stacked.columns) == ["method", "query", "item", "rank", "score"]
-    assert stacked["method"].tolist() == ["later", "later", "earlier", "earlier"]
-    assert stacked["item"].tolist() == ["a", "b", "a", "b"]
-    assert stacked.index.tolist() == [0, 1, 2, 3]
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, T5Config, T5EncoderModel
 
 from lib.retrieval.dense import encode, load_encoder
-from lib.retrieval.training import Finetuning, Tuning, finetune_encoder, tune_encoder
-from lib.workflows.few_shots import scored_pairs
+from lib.retrieval.training import Finetuning, finetune_encoder
 
 pytestmark = pytest.mark.slow
 
@@ -90,22 +89,3 @@ def test_it_learns_from_queries_and_documents(gtr, encoder, tmp_path):
     assert {value.dtype for value in model.state_dict().values()} == {torch.float32}
     again, _ = trained_on(gtr, rows, tmp_path / "a")  # the finished run, read back
     assert (encode(again, TEXTS) == encode(model, TEXTS)).all()
-
-
-def test_target_similarity_tuning_pulls_requests_with_like_flows_together(gtr, encoder, tmp_path):
-    flows = pd.DataFrame({"pair": [f"f{i}" for i in range(len(WORDS))], "request": WORDS})
-    flows["apis"] = [["mail.Send"] if i % 2 else ["teams.Post"] for i in range(len(WORDS))]
-    mined = pd.DataFrame(
-        [(a, b, True) for a in flows["pair"] for b in flows["pair"] if a < b], columns=["a", "b", "positive"]
-    )
-    rows, settings = scored_pairs(pd.concat([mined] * 6), flows), Tuning(learning_rate=1e-2, batch_size=4)
-    losses = tune_encoder(gtr, rows, tmp_path / "tst", settings, threads=1).curve["loss"]
-    model = load_encoder(gtr, threads=1, adapter=tmp_path / "tst")
-    assert losses.tail(5).mean() < 0.5 * losses.head(5).mean()
-
-    def gap(vectors):
-        cosines, like = vectors @ vectors.T, flows["apis"].str[0].to_numpy()
-        same = like[:, None] == like[None]
-        return cosines[same].mean() - cosines[~same].mean()
-
-    assert gap(encode(model, WORDS)) > gap(encode(encoder, WORDS)) + 0.3

@@ -1,7 +1,6 @@
 """Training encoders: tiny ones made on the spot, wholly or with an adapter, and maps upon embeddings."""
 
 import itertools
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -23,14 +22,12 @@ from lib.retrieval.training import (
     plan_batches,
     rise_and_fall,
     rise_from_zero,
-    rows_hash,
     softmax_loss,
     training_rows,
     tune_encoder,
 )
 from lib.workbook.artifacts import ArtifactError
-from lib.workbook.machine import has_bfloat16
-from lib.workbook.parts import RECORD, WEIGHTS
+from lib.workbook.parts import WEIGHTS
 from lib.workbook.training import Checkpoints, code_hashes
 from tests.retrieval.conftest import WORDS
 
@@ -178,25 +175,6 @@ def test_a_finished_run_is_not_repeated_but_an_unfinished_one_is(tiny, rows, tmp
     assert len(calls) == 3
 
 
-@pytest.mark.slow
-def test_other_rows_settings_or_weights_train_anew(tiny, rows, tmp_path, monkeypatch):
-    calls = counted(monkeypatch)
-    output = tmp_path / "encoder"
-    finetune_encoder(tiny, rows, output, WHOLE)
-    finetune_encoder(tiny, rows.iloc[1:], output, WHOLE)
-    finetune_encoder(tiny, rows.iloc[1:], output, Finetuning(3e-3, 4, seed=1))
-    finetune_encoder(str(output), rows.iloc[1:], tmp_path / "second", WHOLE)
-    assert len(calls) == 4
-    assert json.loads((output / module.RECORD).read_text())["settings"]["batch_size"] == 4
-
-
-def test_a_folder_that_cannot_be_written_is_one_clear_error(tiny, rows, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ArtifactError, match="cannot be written"):
-        finetune_encoder(tiny, rows, tmp_path / "file" / "encoder", WHOLE)
-    assert (tmp_path / "file").read_text() == "in the way"
-
-
 # ---------------------------------------------------------------- an adapter
 
 SETTINGS = Tuning(rank=4, alpha=8, learning_rate=2e-2, batch_size=8, seed=1, checkpoint_every=5)
@@ -233,11 +211,6 @@ def test_tuning_brings_cosines_close_to_the_scores(tiny, scored, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a"], "neither checkpoints nor temporary folders stay"
 
 
-def test_the_first_loss_is_the_squared_error_of_the_pretrained_encoder(tiny, scored, tmp_path):
-    curve = tune_encoder(tiny, scored.head(8), tmp_path / "a", SETTINGS).curve
-    assert curve["loss"][0] == pytest.approx(squared_errors(load_encoder(tiny), scored.head(8)).mean(), abs=0.01)
-
-
 def test_the_adapter_alone_is_trained_and_the_merged_encoder_is_what_was_trained(tiny, scored, tmp_path):
     made = tune_encoder(tiny, scored, tmp_path / "a", replace(SETTINGS, learning_rate=1e-9))
     plain, same = load_encoder(tiny), load_encoder(tiny, adapter=tmp_path / "a")
@@ -272,23 +245,6 @@ def test_a_killed_run_goes_on_and_gives_the_same_adapter(tiny, scored, tmp_path)
     pd.testing.assert_frame_equal(cut.curve, whole.curve)
 
 
-def test_an_adapter_is_not_trained_again_unless_damaged_or_another_one_is(tiny, scored, tmp_path, monkeypatch):
-    first = tune_encoder(tiny, scored, tmp_path / "a", SETTINGS)
-    calls, train = [], module.train_adapter
-    monkeypatch.setattr(module, "train_adapter", lambda *arguments: calls.append(1) or train(*arguments))
-    again = tune_encoder(tiny, scored.assign(positive=True), tmp_path / "a", SETTINGS)
-    assert again.record == first.record
-    assert not calls
-    weights = tmp_path / "a" / WEIGHTS
-    good = weights.read_bytes()
-    weights.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
-    tune_encoder(tiny, scored, tmp_path / "a", SETTINGS)
-    assert weights.read_bytes() == good
-    tune_encoder(tiny, scored.iloc[::-1], tmp_path / "a", SETTINGS)
-    assert json.loads((tmp_path / "a" / RECORD).read_text())["pairs"] == rows_hash(scored.iloc[::-1])
-    assert len(calls) == 2
-
-
 def test_scored_pairs_that_cannot_be_learned_say_so(tiny, scored, tmp_path):
     with pytest.raises(ValueError, match="nothing to train on"):
         tune_encoder(tiny, scored.head(0), tmp_path / "a")
@@ -297,14 +253,6 @@ def test_scored_pairs_that_cannot_be_learned_say_so(tiny, scored, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ArtifactError, match="cannot be written"):
         tune_encoder(tiny, scored.head(8), tmp_path / "file" / "a", SETTINGS)
-
-
-def test_the_base_computes_in_bfloat16_where_the_machine_does(tiny):
-    encoder = load_encoder(tiny)
-    adapted, weights = module.with_adapter(encoder, SETTINGS)
-    expected = "torch.bfloat16" if has_bfloat16() else "torch.float32"
-    assert {str(value.dtype) for value in adapted.parameters()} == {expected}
-    assert not [name for name in weights if "pooler" in name]
 
 
 @pytest.mark.parametrize("rate", [rise_and_fall, rise_from_zero])
@@ -363,15 +311,6 @@ def test_it_finds_more_for_collections_that_it_never_saw(ranked):
     fresh = slice(140, None)
     before = first_found(cosine_of_pairs(pairs, *vectors), fresh)
     assert first_found(mapped_cosines(pairs, *vectors, mapping), fresh) > before + 0.15
-
-
-def test_labels_of_other_pairs_do_not_matter(ranked):
-    pairs, relevant, collections, *vectors = ranked
-    seen = collections < 35
-    other = np.where(seen, relevant, ~relevant)
-    maps = [fit_map(pairs[seen], labels[seen], collections[seen], *vectors) for labels in (relevant, other)]
-    np.testing.assert_array_equal(*maps)
-    assert not np.allclose(maps[0], np.eye(16), atol=1e-4)
 
 
 def test_without_pairs_it_changes_nothing(ranked):
