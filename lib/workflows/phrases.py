@@ -7,8 +7,8 @@ no usable phrase is left out of the flows, and stays in the catalogue.
 
 from __future__ import annotations
 
-import hashlib
 import html
+import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -89,12 +89,10 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tupl
     # Of the actions, those first that need no id from another call: each that is held out must fit into some flow.
     given = set().union(*map(given_by, offered))
     free = [api for api in actions if not needed_by(api) & given] or actions
-    held: set[str] = set()
-    n_actions, n_triggers = (int(HELD_OUT_SHARE * len(some)) for some in (actions, triggers))
-    for some, n in ((free, max(n_actions, 1)), (triggers, n_triggers)):
-        order = {hashlib.sha256(f"held out:{seed}:{api.name}".encode()).hexdigest(): api.name for api in some}
-        held |= {order[key] for key in sorted(order)[:n]}
-    apis = {name: replace(api, in_training=bool(api.phrases) and name not in held) for name, api in apis.items()}
+    rng, n = random.Random(seed), max(int(HELD_OUT_SHARE * len(actions)), 1)
+    held = rng.sample(free, min(n, len(free))) + rng.sample(triggers, int(HELD_OUT_SHARE * len(triggers)))
+    trained = {api.name for api in offered} - {api.name for api in held}
+    apis = {name: replace(api, in_training=name in trained) for name, api in apis.items()}
     rows = [(name, apis[name].display_name, reason) for name, reason in reasons.items()]
     if not triggers:
         apis, connectors = apis | starts.apis, connectors | starts.connectors
@@ -113,11 +111,10 @@ def _phrased(api: API, connector: Connector) -> API:
     """The API with kinds and phrases; raises Unsaid where it can have none."""
     if api.internal or LIKE["unoffered"].search(api.display_name) or LIKE["unoffered"].match(api.description):
         raise Unsaid("internal or deprecated")
-    told: tuple[str, str] | None = None
+    told = None
     reason = "nothing happens in its texts" if api.trigger else "its texts do not begin with a verb and an object"
     sentence = re.split(r"(?<=[a-z)])[.;!]\s|\n|: ", f"{html.unescape(api.description)} ")[0]
-    title = api.display_name
-    for text in (title, sentence) if " " in title else (sentence, title):
+    for text in sorted((api.display_name, sentence), key=lambda text: " " not in text):
         text = _without_app(text, connector.called)
         try:
             told = told or (clause(text) if api.trigger else imperative(text))
@@ -166,7 +163,7 @@ def _placed(verb: str, spoken: str) -> str:
 def _endings(api: API, verb: str) -> Iterator[str]:
     """Endings that name a parameter, three ways each, the required parameters first."""
     offered = [p for p in api.parameters if not p.internal and (p.examples or said(p.kind)) and p.kind != "boolean"]
-    reads = verb.split()[:1] and verb.split()[0] in WORDS["reads"]
+    reads = verb.split()[0] in WORDS["reads"]
     labels: set[str] = set()
     for parameter in sorted(offered, key=lambda parameter: not parameter.required):
         key, last = parameter.key, parameter.key.rpartition("/")[2]

@@ -103,14 +103,6 @@ def test_the_second_test_set_is_said_in_the_frames_of_training(pairs, catalogue)
     assert all(catalogue[api].in_training for apis in same["apis"] for api in apis)
 
 
-def test_frames_are_split_between_training_and_test(pairs):
-    training, test = set(of(pairs, "training")["frame"]), set(of(pairs, "test")["frame"])
-    assert len(training) > 50
-    assert len(test) > 25
-    assert not training & test
-    assert not training & set(of(pairs, "unseen")["frame"])
-
-
 def test_about_a_third_of_the_flows_have_conditions_with_all_shapes(pairs):
     training = of(pairs, "training")
     ifs = [s for dsl in training["dsl"] for s in parse(dsl).statements if isinstance(s, If)]

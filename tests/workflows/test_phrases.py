@@ -136,14 +136,6 @@ def test_the_triggers_to_borrow_are_whole():
     assert authoring_problems(starts, read_values(ROOT / "data" / "values.yaml")) == []
 
 
-def test_two_apps_with_the_same_operations_are_told_apart_by_name(tmp_path):
-    written(tmp_path, DESK)
-    catalogue, _ = phrased(written(tmp_path, DESK, "Help Point", "help"))
-    texts = catalogue["shared_help.CreateTicket"].phrases
-    assert texts
-    assert all("{app}" in text for text in texts)
-
-
 def test_documents_of_which_nothing_can_be_asked_for_are_an_error(tmp_path):
     with pytest.raises(InputError, match=r"1 of 3 operations can be asked for.*a programmer's words: 1"):
         phrased(written(tmp_path, [DESK[1], DESK[8], DESK[9]]))
@@ -157,14 +149,12 @@ def test_documents_of_which_nothing_can_be_asked_for_are_an_error(tmp_path):
     [
         ("Creates a ticket", ("create", "a ticket")),
         ("Get a ticket by ID", ("get", "the ticket")),
-        ("Gets the specified ticket", ("get", "the ticket")),
         ("Returns a list of tickets", ("list", "tickets")),
         ("Search for all tickets", ("search for", "tickets")),
         ("Create SMS", ("create", "an SMS")),
         ("Update your photo", ("update", "my photo")),
         ("Retrieve tickets that match a filter", ("retrieve", "the tickets")),
         ("Order items", None),
-        ("Get me", None),
     ],
 )
 def test_what_is_asked_for(text, asked):
@@ -183,8 +173,6 @@ def test_what_nobody_would_say(text):
     ("text", "said"),
     [
         ("When a row is added", "a row is added"),
-        ("When row is Created", "a row is created"),
-        ("When a entry changes", "an entry changes"),
         ("When you receive an email", "I receive an email"),
         ("When tickets closed", "tickets are closed"),
         ("Process finished", "a process is finished"),
@@ -221,14 +209,12 @@ def test_what_people_call_an_app(title, name):
         ("start_date", {}, "date"),
         ("price", {"type": "number"}, "amount"),
         ("price", {}, "any"),
-        ("quantity", {"type": "integer"}, "count"),
         ("limit", {"type": "integer"}, "any"),
         ("tags", {"type": "array"}, "records"),
         ("zzz", {"summary": "Due date"}, "date"),
         ("boardId", {"type": "integer"}, "id:board"),
         ("body/id", {}, "id:ticket"),
         ("fields/project/id", {}, "id:project"),
-        ("id", {"summary": "Task Id"}, "id:task"),
         ("userId", {}, "id:own_user"),  # not the directory's
         ("boardId", {"kind": "container"}, "container"),  # chosen by its name
         ("teamId", {"kind": "container"}, "team"),

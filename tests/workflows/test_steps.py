@@ -16,7 +16,6 @@ from lib.workflows.steps import (
     moment,
     partner,
     put,
-    speak,
     spoken_moment,
     step,
 )
@@ -62,15 +61,6 @@ def test_an_action_without_a_usable_phrase_cannot_be_said(draft):
     one = replace(draft(), wordings=Wordings(Catalogue({api.name: api}, {}), {}, seed=7))
     with pytest.raises(Unsayable, match=r"c\.Op: no phrase"):
         step(one, api, [])
-
-
-def test_variables_of_equal_calls_differ(draft, catalogue):
-    one = draft()
-    api = catalogue["shared_teams.PostMessageToConversation"]
-    names = [step(one, api, [])[1].variable for _ in range(3)]
-    base = "outputs_PostMessageToConversation"
-    assert names == [base, f"{base}_2", f"{base}_3"]
-    assert one.steps == 3
 
 
 MAIL = API("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
@@ -123,7 +113,6 @@ def test_ends_of_ranges(catalogue):
         ("2024-03-05", "{day} {month} {year}", "at {twelve}", "5 March 2024"),
         ("2024-03-05T14:00:00Z", "{month} {day}, {year}", "at {twelve}", "March 5, 2024 at 2 pm"),
         ("2024-03-05T14:30:00Z", "{iso}", "at {twelve}", "2024-03-05 at 2:30 PM"),
-        ("2024-03-05T09:30:00Z", "{iso}", "at {plain}", "2024-03-05 at 9:30"),
         ("2024-03-05T12:00:00Z", "{iso}", "at {twelve}", "2024-03-05 at 12 pm"),
         ("2024-03-05T09:30:00Z", "", "at {plain}", "2024-03-05T09:30:00Z"),
     ],
@@ -147,9 +136,3 @@ def test_a_literal_is_above_the_start_of_its_range_and_not_said_twice(draft):
     one = draft()
     tag = Field("tag", "tag", examples=("a", "b", "c"))
     assert {literal(one, api, tag, {}) for _ in range(3)} == {"a", "b", "c"}
-
-
-def test_quotation_marks_do_not_clash_with_an_apostrophe(draft, spelled):
-    spoken = {spelled(one := draft(seed), speak(one, "It's done, at last", "text")) for seed in range(40)}
-    assert "'It's done, at last'" not in spoken
-    assert len(spoken) == 2
