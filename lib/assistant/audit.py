@@ -35,10 +35,6 @@ def argument_sources(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
 
     `query`: each is said in the query, in words or as a moment ("tomorrow at 7 am"). `items`: some is not, so it must
     come from what the persona keeps. `none`: the plan has no argument but truth values and the day of the query.
-
-    Args:
-        queries: columns query, text, time.
-        gold: columns query, answers (JSON text).
     """
     asked = gold[["query", "answers"]].merge(queries[["query", "text", "time"]], on="query", validate="one_to_one")
     sources = {}
@@ -62,16 +58,11 @@ def stands_in(value: object, text: str, now: datetime) -> bool:
 
 
 def shared_values(frames: Mapping[str, pd.DataFrame], apart: bool = False) -> pd.DataFrame:
-    """What training and evaluation have in common: personas, query texts, phrasings, item templates and needs.
-
-    Item templates count where their items are relevant to some query.
+    """What training and evaluation have in common: columns what, training, evaluation, shared (distinct values).
 
     Args:
         frames: as `lib.assistant.world.frames` makes them.
         apart: raise InputError where personas, query texts or phrasings are shared: a simulated world keeps them apart.
-
-    Returns:
-        columns what, training, evaluation, shared (numbers of distinct values).
     """
     queries, labels = (frames[name].set_index("query") for name in ("queries", "gold"))
     template = frames["provenance"].set_index("item")["template"]
@@ -93,12 +84,7 @@ def shared_values(frames: Mapping[str, pd.DataFrame], apart: bool = False) -> pd
 
 
 def label_hashes(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
-    """A hash of what was asked and of its label, by query: whether a reading is still of this one.
-
-    Args:
-        queries: columns query, text, time, place.
-        gold: columns query, relevant, plan.
-    """
+    """A hash of what was asked and of its label, by query: whether a reading is still of this one."""
     rows = queries[["query", "text", "time", "place"]].merge(gold[["query", "relevant", "plan"]], on="query")
     hashes = [
         hashlib.sha256(json.dumps([text, time.isoformat(), place, sorted(relevant), plan]).encode()).hexdigest()[:16]
@@ -109,12 +95,11 @@ def label_hashes(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
 
 def agreement(readings: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     """How far two readers and the labels agree, a row a question; without rows where nothing that was read is there.
-
     Only what is asked and labelled as it was then counts, and no foil.
 
     Args:
-        readings: columns reader, query, label (of the query and its label when it was read, `label_hashes`), proposed
-            (`label`, or the kind of foil that was proposed in its place) and those of `QUESTIONS`.
+        readings: columns reader, query, label (`label_hashes` when it was read), proposed (`label`, or the kind of foil
+            in its place) and those of `QUESTIONS`.
         queries, gold: as `lib.assistant.world.frames` makes them.
 
     Returns:

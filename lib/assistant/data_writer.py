@@ -69,9 +69,6 @@ KEPT_WORLD = {"n_personas": 19, "n_training_queries": 114, "n_evaluation_queries
 KEPT_TOKENS = 400  # of an answer at most
 
 
-# ---------------------------------------------------------------- forms: what answers must be
-
-
 TYPE_OF: dict[str, Any] = {
     "string": Text,
     "integer": Annotated[int, Field(ge=-(2**53), le=2**53)],
@@ -153,9 +150,6 @@ def arguments_form(api: API) -> type[Strict]:
 def arguments_of(answer: BaseModel) -> dict[str, object]:
     """What an answer of `arguments_form` gives, by the arguments' own names."""
     return answer.model_dump(by_alias=True, exclude_unset=True)
-
-
-# ---------------------------------------------------------------- questions: a step's prompt, form and check
 
 
 def persona_line(persona: Persona) -> str:
@@ -263,8 +257,6 @@ def draw_settings(step: str, seed: int, n_items: int = 0) -> dict[str, Any]:
     return {"max_new_tokens": tokens, "temperature": 0.0 if step in DECIDING else TEMPERATURE, "seed": seed}
 
 
-# ---------------------------------------------------------------- a whole world
-
 Step = Callable[..., list[Any]]  # (its name, questions, n_items) to the valid answers, None where there is none
 Draft = tuple[Persona, Query, dict[str, Any]]  # a query on its way through the steps, with the fields of its label
 
@@ -309,7 +301,7 @@ def write_world(
     drafts = write_labels(step, write_queries(step, asking, knobs, rng), Toolbox.from_yaml(toolbox_file))
     if lost := set(SIDES) - {split[persona.id] for persona, _, _ in drafts}:
         counts = "; ".join(f"{row['step']}: {row['valid']} of {row['asked']}" for row in rows)
-        raise InputError(f"nothing of {' and '.join(lost)} is left of what the model wrote; valid answers: {counts}")
+        raise InputError(f"nothing of {' and '.join(sorted(lost))} is left of what the model wrote; valid answers: {counts}")
     written = {persona.id: persona.model_dump(mode="json", exclude_none=True) for persona, _, _ in drafts}
     records = {
         "personas": list(written.values()),
@@ -357,7 +349,8 @@ def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng:
     drawn = []
     for persona in asking:
         _, item = persona.items[rng.integers(len(persona.items))]
-        kind, slot = KINDS[rng.integers(len(KINDS))] if item.opens else "meaning", None
+        kind = KINDS[rng.integers(len(KINDS))] if item.opens else "meaning"
+        slot: Slot | None = None
         if kind != "meaning":
             time, place = dict(item.opens[rng.integers(len(item.opens))]).values()
             slot = Slot((time.weekday(),), time.hour + time.minute / 60, place)
@@ -371,7 +364,7 @@ def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng:
             name, ids = f"{persona.id}-q{number}", [item.id for _, item in persona.items]
             query = Query(id=name, persona=persona.id, text=answer.text, time=time, place=place)
             relevant = list(dict.fromkeys([about, *(ids[int(label[1:]) - 1] for label in answer.also)]))
-            labels = {"query": name, "kind": kind, "need": normal_text(answer.topic), "phrasing": name}
+            labels: dict[str, Any] = {"query": name, "kind": kind, "need": normal_text(answer.topic), "phrasing": name}
             labels |= {"relevant": relevant, "apps": list(dict.fromkeys(answer.apps))}
             drafts.setdefault(normal_text(answer.text), (persona, query, labels))
     return list(drafts.values())
@@ -395,9 +388,6 @@ def write_labels(step: Step, drafts: Sequence[Draft], toolbox: Toolbox) -> list[
     for (_, _, labels), answer in zip(labelled, thoughts, strict=True):
         labels["cot"] = answer.thought if answer else ""
     return labelled
-
-
-# ---------------------------------------------------------------- step by step, about what the simulator made
 
 
 def trials(

@@ -54,9 +54,6 @@ NUMBERS = "twelve one two three four five six seven eight nine ten eleven".split
 HALF_HOUR = timedelta(minutes=30)
 
 
-# ---------------------------------------------------------------- templates
-
-
 def expand(text: str, choose) -> str:
     """Replace each `[a|b]` of a template by one of its alternatives; `choose(list)` picks."""
     return re.sub(r"\[([^\[\]]*)\]", lambda match: choose(match.group(1).split("|")), text)
@@ -104,9 +101,6 @@ def parse_call(text: str) -> Call:
         return api, arguments
     except ValueError as error:
         raise ValueError(f"plan {text!r} is no call with literal keyword arguments") from error
-
-
-# ---------------------------------------------------------------- needs
 
 
 class Habit(Strict):
@@ -253,9 +247,6 @@ def read_needs(folder: str | Path) -> list[Need]:
     if not needs:
         raise InputError(f"{folder}: holds no need (*.yaml)")
     return list(needs.values())
-
-
-# ---------------------------------------------------------------- days and times as people say them
 
 
 def day_words(day: date, today: date) -> list[str]:

@@ -69,9 +69,6 @@ def read_cast(folder: str | Path) -> Cast:
     return Cast(read_yaml(folder / "people.yaml", TypeAdapter(dict[str, Texts])), background)
 
 
-# ---------------------------------------------------------------- time and place
-
-
 class Slot(NamedTuple):
     """A habit made personal: the weekdays (0 = Monday), the peak hour and the place."""
 
@@ -142,9 +139,6 @@ def next_occurrence(slot: Slot, after: datetime) -> datetime:
     days = (midnight + timedelta(days=ahead) for ahead in range(8))
     turns = [day + timedelta(minutes=15 * round(slot.hour * 4)) for day in days if day.weekday() in slot.days]
     return next(turn for turn in turns if turn >= after)
-
-
-# ---------------------------------------------------------------- people and lives
 
 
 @dataclass
@@ -350,9 +344,6 @@ def draw_copies(keep: Keep, used: dict[str, int], life: Life) -> dict[str, int]:
     return copies
 
 
-# ---------------------------------------------------------------- items
-
-
 def moment_facts(moment: datetime, rng: np.random.Generator) -> dict[str, str]:
     """Values of the slots that belong to one occasion."""
     return {
@@ -470,9 +461,6 @@ def make_unneeded(life: Life, wording: Wording, app: str, variables: dict[str, s
     happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))
     namespace = life.people | life.facts | moment_facts(happens, life.rng) | variables
     return make_item(app, wording, namespace, moments, happens, life)
-
-
-# ---------------------------------------------------------------- opens beside the habits
 
 
 def open_lately(life: Life, moment: datetime, relevant: Sequence[str], rng: np.random.Generator) -> None:

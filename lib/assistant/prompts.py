@@ -51,15 +51,8 @@ def planner_prompt(
     """What a planner completes with a call of an API (assistant paper, section 3.4 and appendix A.5, in our words).
 
     The request comes first: a model that reads from left to right then reads context and tools with it in mind (Liu et
-    al., 2023, "Lost in the Middle", section 4.2).
-
-    Args:
-        request: the query's text.
-        moment: when and where it was voiced.
-        tools: signatures of the tools to choose from; None shows none.
-        context: lines of context; None shows none.
-        thought: a chain of thought.
-        done: the call that was made already, and what it returned.
+    al., 2023, "Lost in the Middle", section 4.2). Tools are signatures, context is lines; None shows none. `done` is
+    the call that was made already, and what it returned.
     """
     parts = [f"Request ({moment}): {request}"]
     if thought:
@@ -73,8 +66,6 @@ def planner_prompt(
         parts.append(done)
     return "\n".join(parts) + "\n"
 
-
-# ---------------------------------------------------------------- a world in a language model's words
 
 APP_CONTENTS = {
     "mail": "messages the person received",

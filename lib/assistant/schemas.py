@@ -67,7 +67,7 @@ class Item(Strict):
         return getattr(self, self.title_field)
 
     @property
-    def shown(self) -> NaiveDatetime:
+    def shown(self) -> datetime:
         """The one time that its app shows of it."""
         return getattr(self, self.time_field)
 

@@ -32,9 +32,6 @@ TYPE_NAMES: dict[str, JSONType] = {
 }  # fmt: skip
 
 
-# ---------------------------------------------------------------- what files hold
-
-
 class Argument(Strict):
     """One argument of an API; `type` is `any` where a function's definition allows several or says nothing."""
 
@@ -104,9 +101,6 @@ def definitions_in(record: object) -> list:
         inside = record.get("function", [] if "question" in record else record)
     parts = inside if isinstance(inside, list) else [inside]
     return [unwrap(part) if isinstance(part, dict) else part for part in parts]
-
-
-# ---------------------------------------------------------------- the toolbox
 
 
 @dataclass(frozen=True)

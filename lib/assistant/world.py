@@ -95,9 +95,6 @@ class World:
     api_sources: dict[str, str] = field(default_factory=dict)
 
 
-# ---------------------------------------------------------------- shares
-
-
 def group_shares(world: str) -> dict[Group, float]:
     """The share of a world's queries that needs of each group voice.
 
@@ -149,9 +146,6 @@ def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.rand
     """The side of each persona, in the ratio of the queries; at least one persona is on each."""
     n = min(max(1, round(n_personas * n_evaluation / (n_training + n_evaluation))), n_personas - 1)
     return np.array(["evaluation"] * n + ["training"] * (n_personas - n))[rng.permutation(n_personas)]
-
-
-# ---------------------------------------------------------------- simulating
 
 
 @functools.cache
@@ -293,9 +287,6 @@ def say_something_new(
     raise InputError(f"need {lived.need.need}: too few {kind} phrasings for so many different queries")
 
 
-# ---------------------------------------------------------------- frames
-
-
 def frames(world: World) -> dict[str, pd.DataFrame]:
     """The world as tables, keyed by artifact name: items, opens, queries, gold, other_plans (a row for each plan that
     does as well as the gold one), provenance, people, toolbox. Answers and functions are JSON texts."""
@@ -336,9 +327,6 @@ def check_trainable(queries: pd.DataFrame, gold: pd.DataFrame, folds: int) -> No
     for what, (n, least) in found.items():
         if n < least:
             raise InputError(f"too little to train on: {n} {what}, at least {least} are needed")
-
-
-# ---------------------------------------------------------------- your own files
 
 
 def check_plan(entry: Gold | OtherPlan, toolbox: Toolbox, where: str) -> None:

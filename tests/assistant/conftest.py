@@ -199,9 +199,6 @@ def write_world(tmp_path, data):
     return write
 
 
-# ---------------------------------------------------------------- an assistant without models
-
-
 class ByOpens:
     """A ranker that knows but one feature."""
 

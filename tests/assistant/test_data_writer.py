@@ -124,9 +124,6 @@ def simulated(make_world):
     return make_world(seed=1, n_personas=4, n_training_queries=6, n_evaluation_queries=4)
 
 
-# ---------------------------------------------------------------- what is written
-
-
 def test_the_world_is_whole_and_read_as_one_of_your_own(tmp_path):
     model = Scripted()
     counts = write(tmp_path / "world", model)
@@ -225,8 +222,6 @@ def test_requests_of_habit_are_voiced_as_an_item_was_opened(simulated):
         assert labels["kind"] == "meaning" or query.place in places
 
 
-# ---------------------------------------------------------------- forms
-
 CALENDAR = {"title": "Lesson", "start": "2023-12-09T10:00:00", "end": "2023-12-09T11:00:00", "opens": []}
 
 
@@ -282,9 +277,6 @@ def test_a_thought_names_apps_and_nothing_else(simulated):
     for thought in ("Look around.", "Check 'Mail' and 'Spotify'."):
         with pytest.raises(AnswerError, match="must name one or more of Mail"):
             read_answer(json.dumps({"thought": thought}), question)
-
-
-# ---------------------------------------------------------------- step by step, about a simulated world
 
 
 @pytest.fixture(scope="module")

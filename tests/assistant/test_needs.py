@@ -38,9 +38,6 @@ scalars = st.one_of(
 )
 
 
-# ---------------------------------------------------------------- templates and calls
-
-
 def test_alternatives_are_all_combinations_in_order():
     assert alternatives("[a|b] c[ d|]") == ["a c d", "a c", "b c d", "b c"]
     assert expand("[a|b] c[ d|]", lambda options: options[-1]) == "b c"
@@ -66,9 +63,6 @@ def test_a_printed_call_parses_back(arguments):
 def test_what_is_no_call(text):
     with pytest.raises(ValueError, match="is no call with literal keyword arguments"):
         parse_call(text)
-
-
-# ---------------------------------------------------------------- days and times
 
 
 def test_days_and_half_hours_in_words():
@@ -97,9 +91,6 @@ def test_what_is_drawn_lies_ahead_and_is_found_in_its_own_words():
             for hours in (0.5, -0.5, 1, 12, 24):
                 other = moment + timedelta(hours=hours)
                 assert not is_said(f"{other:%Y-%m-%d %H:%M}", text, now)
-
-
-# ---------------------------------------------------------------- the needs of the project
 
 
 @pytest.fixture(scope="module")

@@ -29,9 +29,6 @@ def refused(call, *parts) -> None:
     assert "\n" not in str(caught.value)
 
 
-# ---------------------------------------------------------------- personas
-
-
 def test_the_readme_shows_an_item_of_each_app_with_all_its_fields():
     text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
     section = text.split("`apps` are the seven of `lib/assistant/schemas.py`: ")[1]
@@ -99,8 +96,6 @@ def test_any_value_anywhere_is_read_or_refused(records, tmp_path, data):
     assert "personas.jsonl, line 1" in message
 
 
-# ---------------------------------------------------------------- toolbox, names and background items
-
 GOOD_API = "- {api: open_door, app: notes, description: Open a door.}\n"
 
 
@@ -124,9 +119,6 @@ def test_wrong_cast(tmp_path, data):
     shutil.copytree(data / "background", tmp_path / "background")
     (tmp_path / "background" / "notes.yaml").write_text("- {title: [", encoding="utf-8")
     refused(lambda: read_cast(tmp_path), "notes.yaml")
-
-
-# ---------------------------------------------------------------- the whole folder
 
 
 def test_world_of_one_s_own(records, write_world):

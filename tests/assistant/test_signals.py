@@ -120,9 +120,6 @@ def slow_signals(queries, items, opens) -> dict[tuple[str, str], dict[str, float
     return rows
 
 
-# ---------------------------------------------------------------- values
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_signals_equal_a_slow_loop(seed):
     task = random_task(seed)
@@ -138,9 +135,6 @@ def test_ranks_within_a_query():
     scores = np.array([0.2, 7.0, 0.9, 0.2, 8.0, 0.1])
     assert rank_within(group, scores).tolist() == [2, 2, 1, 2, 1, 4]
     assert rank_within(group[:0], scores[:0]).tolist() == []
-
-
-# ---------------------------------------------------------------- invariances
 
 
 def test_groups_name_every_column_once():

@@ -58,9 +58,6 @@ def tables_of(worlds):
     return {name: frames(world) for name, world in worlds.items()}
 
 
-# ---------------------------------------------------------------- sizes and shares
-
-
 def test_sizes(world, tables):
     assert len(world.personas) == SIZES["n_personas"]
     assert tables["queries"]["split"].value_counts().to_dict() == {"training": 1446, "evaluation": 312}
@@ -86,9 +83,6 @@ def test_arguments_stand_where_the_world_says(worlds, tables_of, name):
     assert (apis.str.len() == 2).mean() == pytest.approx(0.10, abs=0.04)
 
 
-# ---------------------------------------------------------------- both sides
-
-
 @pytest.mark.parametrize("name", WORLDS)
 def test_sides_share_no_persona_text_phrasing_or_surface_form(tables_of, needs, name):
     tables = tables_of[name]
@@ -107,9 +101,6 @@ def test_held_out_needs_do_not_depend_on_the_others(needs):
     for seed, whole in enumerate(held):
         assert whole & set(names[::2]) <= held_out_needs(names[::2], seed)
     assert held_out_needs(["only"], 7) == {"only"}
-
-
-# ---------------------------------------------------------------- labels
 
 
 def test_gold_belongs_to_the_persona_and_to_the_need(tables):
@@ -153,9 +144,6 @@ def test_plans_call_the_toolbox_and_their_answers_accept_them(world):
     assert min(optional, named) > 20, "the tests above would pass on a world without any"
 
 
-# ---------------------------------------------------------------- time
-
-
 def test_opens_precede_the_end_of_the_log_and_queries_follow_the_data(world, tables, habitual_tables):
     today = {persona.id: persona.today for persona in world.personas}
     until = {persona.id: persona.log_until or persona.today for persona in world.personas}
@@ -189,9 +177,6 @@ def test_habit_strength_is_the_share_of_habitual_moments():
     drawn = draw_moments(Slot((2,), 13.0, "cafe"), first, TODAY, 2000, set(PLACES), 0.8, rng)
     assert np.mean([time.weekday() == 2 for time, _ in drawn]) == pytest.approx(0.8 + 0.2 / 7, abs=0.04)
     assert np.mean([place == "cafe" for _, place in drawn]) >= 0.77
-
-
-# ---------------------------------------------------------------- what gives the answer away
 
 
 def lift(tables, feature: str) -> pd.Series:
@@ -247,9 +232,6 @@ def test_neither_order_nor_number_nor_recency_of_opens_tells_gold(usage):
     for column in ("opens", "hours_ago"):
         assert stats.ks_2samp(gold[column], background[column]).statistic < 0.06, column
     assert usage[usage["source"] == "stale"]["hours_ago"].min() >= 28 * 24
-
-
-# ---------------------------------------------------------------- opens beside the habits
 
 
 def test_recency_and_frequency_hint_and_a_permuted_log_tells_nothing(tables, habitual_tables):
