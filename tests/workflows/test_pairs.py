@@ -65,7 +65,7 @@ def test_what_the_catalogue_lacks_is_counted_and_the_first_named(tmp_path, catal
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ({"request": "A", "dsl": "x = await shared_x.OnIt("}, "line 2: dsl: line 1, column 25: expected"),
+        ({"request": "A", "dsl": "x = await shared_x.OnIt("}, "line 2: dsl: line 1, column 2"),
         ({"request": "A"}, "line 2: dsl: Field required"),
         ({"request": "A", "dsl": PAPER_FLOW, "id": "first"}, "line 2: id: 'first' is there twice"),
         ({"request": "A", "dsl": "if (true) { }"}, "line 2: dsl: "),
