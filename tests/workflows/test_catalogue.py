@@ -62,11 +62,6 @@ def boxes(folder):
     return Catalogue.load(folder)
 
 
-def test_an_unknown_name_gets_a_suggestion(catalogue):
-    with pytest.raises(KeyError, match=r"no API shared_teams\.PostMesage.*; did you mean shared_teams\.PostMessage"):
-        catalogue["shared_teams.PostMesageToConversation"]
-
-
 def test_metadata_is_that_of_the_appendix(boxes):
     assert boxes["shared_boxes.OnNewBox"].metadata == {
         "FunctionName": "shared_boxes.OnNewBox",
@@ -133,10 +128,6 @@ def test_every_form_is_bounded_whatever_a_document_holds():
     few = replace(wordy, parameters=fields[:1], returns=fields)
     assert 0 < len(json.loads(few.definition_in("record"))["ResponseSchema"]) < 40
     assert len(few.definition_in("record")) <= MOST_RECORD
-
-
-def test_a_slot_is_the_end_of_a_key(boxes):
-    assert boxes["shared_boxes.Ship-Box_V2"].parameter("to").key == "body/to"
 
 
 @pytest.mark.parametrize(

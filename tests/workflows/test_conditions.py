@@ -1,8 +1,7 @@
 import pytest
 
 from lib.workflows.apis import API, Field
-from lib.workflows.conditions import compared, condition, in_words, is_testable, single
-from lib.workflows.language import Comparison, Not
+from lib.workflows.conditions import compared, in_words, is_testable
 from lib.workflows.steps import Output
 
 
@@ -50,34 +49,6 @@ def test_a_further_number_lies_below_the_bound(draft):
         assert tested.condition.right < 30
         assert tested.bound == tested.condition.right
     assert compared(draft(), total, "the total", bound=10) is None
-
-
-def test_what_is_lacking_is_not_contained(draft):
-    tests = [compared(draft(seed), *output(Field("s", "subject", summary="subject")), "it", None) for seed in range(80)]
-    lacking = [test.condition for test in tests if isinstance(test.condition, Not)]
-    assert lacking
-    assert {negated.condition.operator for negated in lacking} == {"contains"}
-
-
-def test_what_is_skipped_and_what_an_action_made_is_not_tested(draft):
-    fields = output(STATUS, AMOUNT)
-    assert {single(draft(seed), fields, {"status"}).output.field for seed in range(20)} == {AMOUNT}
-    assert single(draft(), fields, {"status", "total"}) is None
-    assert single(draft(), output(STATUS, step=1, name="Create an item"), set()) is None
-
-
-def test_a_further_branch_mostly_tests_the_same_again(draft):
-    visible = output(STATUS, AMOUNT, Field("t", "title", summary="title"))
-    same = 0
-    for seed in range(60):
-        one = draft(seed)
-        first = compared(one, visible[0], "the status", None)
-        further = condition(one, visible, set(), first)
-        assert isinstance(further.condition, Comparison | Not)
-        same += further.output == first.output
-        if further.output == first.output:
-            assert further.condition.right != first.condition.right
-    assert 45 < same < 60
 
 
 def test_a_verb_agrees_with_its_outputs(draft):

@@ -1,40 +1,23 @@
 import random
-from dataclasses import replace
 
 import pytest
 
 from lib.workflows.apis import API, Field
-from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Reference
 from lib.workflows.steps import (
     Output,
-    Unsayable,
-    candidates,
     describe,
     implied,
     literal,
     moment,
-    partner,
     put,
     spoken_moment,
-    step,
 )
-from lib.workflows.wording import Wordings
 
 TRIGGER = API("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
               returns=(Field("id", "id:message", summary="message"), Field("subject", "subject", summary="subject"),
                        Field("user", "id:user", summary="user")))  # fmt: skip
 VISIBLE = [Output(0, TRIGGER, "triggerOutputs", output) for output in TRIGGER.returns]
-
-
-def test_ids_come_from_the_connector_or_are_shared(draft):
-    def of(connector, kind):
-        parameter = Field("id", kind, required=True)
-        return implied(draft(), API(connector, "Op", "Do", "App", parameters=(parameter,)), parameter, {}, VISIBLE)
-
-    assert of("mail", "id:message") == Reference("triggerOutputs", ("body", "id"))
-    assert of("other", "id:message") is None
-    assert of("other", "id:user") == Reference("triggerOutputs", ("body", "user"))
 
 
 def test_what_the_request_leaves_unsaid_is_filled_once(draft):
@@ -54,13 +37,6 @@ def test_a_phrase_whose_slots_cannot_be_filled_leaves_no_value(draft):
     assert values == {}
     assert put(draft(), api, "do {name}", values, []) is not None
     assert values == {"name": "x"}
-
-
-def test_an_action_without_a_usable_phrase_cannot_be_said(draft):
-    api = API("c", "Op", "Do", "App")
-    one = replace(draft(), wordings=Wordings(Catalogue({api.name: api}, {}), {}, seed=7))
-    with pytest.raises(Unsayable, match=r"c\.Op: no phrase"):
-        step(one, api, [])
 
 
 MAIL = API("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
@@ -84,27 +60,6 @@ def test_words_for_an_output_tell_it_from_others(draft):
     same = Output(1, MAIL, "y", MAIL.returns[1])
     assert describe(draft(), subject, [subject, same]) is None
     assert "its subject" in {describe(draft(seed), subject, [subject], possessive=True) for seed in range(40)}
-
-
-def test_what_a_step_looked_up_is_taken_up_rather_and_only_once(draft):
-    one = draft()
-    title = Field("title", "subject")
-    visible = [*outputs(MAIL), *outputs(CARD, 1, "y")]
-    api = API("tasks", "Add", "Add a task", "Tasks", parameters=(title,))
-    assert [(o.variable, weight) for o, weight in candidates(one, api, title, visible).items()] == [
-        ("x", 6.0), ("y", 18.0),
-    ]  # fmt: skip
-    one.referred.add(visible[-1].reference)
-    assert candidates(one, api, title, visible)[visible[-1]] == pytest.approx(1.8)
-
-
-def test_ends_of_ranges(catalogue):
-    event = catalogue["shared_office365.V4CalendarPostItem"]
-    assert partner(event, "item/start") == ("item/end", True)
-    assert partner(event, "item/end") == ("item/start", False)
-    assert partner(event, "item/subject") is None
-    meeting = catalogue["shared_teams.CreateTeamsMeeting"]
-    assert partner(meeting, "item/start/dateTime") == ("item/end/dateTime", True)
 
 
 @pytest.mark.parametrize(

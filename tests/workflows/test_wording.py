@@ -1,10 +1,8 @@
-import random
-
 import pytest
 
 from lib.workflows.apis import API, Connector, Field
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.wording import FRAMES, HABITS, Parts, Wordings, composed, draw_build, split_wordings, typed
+from lib.workflows.wording import HABITS, Parts, Wordings, composed, split_wordings, typed
 
 
 @pytest.mark.parametrize(("n", "held"), [(1, 1), (2, 1), (8, 2), (9, 3)])
@@ -13,13 +11,6 @@ def test_a_third_of_the_wordings_is_for_the_test(n, held):
     assert len(parts["test"]) == held
     assert len(parts["training"]) == max(1, n - held)
     assert n == 1 or not set(parts["training"]) & set(parts["test"])
-
-
-def test_both_sides_have_every_frame(wordings):
-    flags = {(name, state) for name in FRAMES["flags"] for state in (True, False)}
-    names = {*FRAMES["sentences"], *FRAMES["conditions"], *flags}
-    assert set(wordings.frames["training"]) == set(wordings.frames["test"]) == names
-    assert all(wordings.frames[side][name] for side in ("training", "test") for name in names)
 
 
 def test_a_phrase_whose_slot_nobody_can_say_is_left_out():
@@ -31,15 +22,6 @@ def test_a_phrase_whose_slot_nobody_can_say_is_left_out():
 
 
 BRANCHES = [("it is red", ["stop"]), ("it is green", ["go", "wave"]), ("", ["wait"])]
-
-
-def test_a_way_of_building_suits_the_flow():
-    def ways(n_before, conditional):
-        return {draw_build(random.Random(seed), n_before, conditional) for seed in range(200)}
-
-    assert ways(0, False) == {"only"}
-    assert ways(1, False) == ways(0, True) == set(HABITS["builds"])
-    assert ways(3, False) == set(HABITS["builds"]) - {"action"}
 
 
 @pytest.mark.parametrize("build", HABITS["builds"])
