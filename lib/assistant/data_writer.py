@@ -301,7 +301,8 @@ def write_world(
     drafts = write_labels(step, write_queries(step, asking, knobs, rng), Toolbox.from_yaml(toolbox_file))
     if lost := set(SIDES) - {split[persona.id] for persona, _, _ in drafts}:
         counts = "; ".join(f"{row['step']}: {row['valid']} of {row['asked']}" for row in rows)
-        raise InputError(f"nothing of {' and '.join(sorted(lost))} is left of what the model wrote; valid answers: {counts}")
+        what = f"nothing of {' and '.join(sorted(lost))} is left of what the model wrote"
+        raise InputError(f"{what}; valid answers: {counts}")
     written = {persona.id: persona.model_dump(mode="json", exclude_none=True) for persona, _, _ in drafts}
     records = {
         "personas": list(written.values()),
