@@ -16,7 +16,6 @@ import json
 import logging
 import os
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -96,7 +95,6 @@ class Answers:
 
     def __init__(self, shipped: Path | None = None, own: Path | None = None):
         self.shipped, self.own = shipped, own
-        self._lock = threading.Lock()
 
     @classmethod
     def of(cls, book: Workbook, family: str) -> Answers:
@@ -122,21 +120,20 @@ class Answers:
     def add(self, answers: Mapping[str, Answer]) -> None:
         """Keep answers under their keys, in place of what was there. Raises ArtifactError where the file cannot be
         written."""
-        with self._lock:
-            self._found.update(answers)
-            if self.own is None or not answers:
-                return
-            lines = "".join(_line(key, answer) for key, answer in answers.items()).encode()
-            try:
-                self.own.parent.mkdir(parents=True, exist_ok=True)
-                with open(self.own, "a+b") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                    file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
-                    file.write(lines if file.read(1) in (b"\n", b"") else b"\n" + lines)
-                    file.flush()
-                    os.fsync(file.fileno())
-            except OSError as error:
-                raise ArtifactError(f"{self.own}: cannot be written: {error.strerror or error}") from error
+        self._found.update(answers)
+        if self.own is None or not answers:
+            return
+        lines = "".join(_line(key, answer) for key, answer in answers.items()).encode()
+        try:
+            self.own.parent.mkdir(parents=True, exist_ok=True)
+            with open(self.own, "a+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # other threads and processes write, too
+                file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
+                file.write(lines if file.read(1) in (b"\n", b"") else b"\n" + lines)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise ArtifactError(f"{self.own}: cannot be written: {error.strerror or error}") from error
 
 
 def _line(key: str, answer: Answer) -> str:

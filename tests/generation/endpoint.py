@@ -7,8 +7,6 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 BODIES = {  # sent with status 200
-    "invalid JSON": b'{"choices": [{"tex',
-    "no choices": b'{"id": "1", "error": {"message": "overloaded"}}',
     "web page": b"<html>please log in</html>",
     "no text": b'{"choices": [{"text": null, "message": {"content": null}, "finish_reason": "length"}]}',
     "trickle": b'{"choices": [{"text": "late", "finish_reason": "stop"}]}',

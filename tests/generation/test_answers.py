@@ -2,12 +2,10 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -65,13 +63,6 @@ def test_the_projects_file_is_never_written_and_ones_own_comes_first(path, tmp_p
     assert [one.text for one in Answers(path, own).get([KEY, OTHER])] == ["of a run", "too"]
 
 
-def test_a_notebooks_layers(tmp_path):
-    book = SimpleNamespace(root=tmp_path, data=tmp_path / "data" / "generated" / "quick")
-    answers = Answers.of(book, "plans")
-    assert answers.shipped == tmp_path / "data" / "answers" / "plans.jsonl"
-    assert answers.own == book.data / "answers" / "plans.jsonl"
-
-
 @pytest.mark.parametrize("line", ["broken", "[" * 100_000, "\udcff", '{"key": "a", "text": "b", "more": 3}'])
 def test_a_damaged_line_is_an_error_of_the_project_and_passed_over_in_a_run(path, line):
     Answers(own=path).add({KEY: Answer("half a sign: \ud83d")})
@@ -80,17 +71,6 @@ def test_a_damaged_line_is_an_error_of_the_project_and_passed_over_in_a_run(path
     with pytest.raises(ArtifactError, match="line 2: no answer"):
         Answers(path).get([KEY])
     assert Answers(own=path).get([KEY]) == [Answer("half a sign: \ufffd")]
-
-
-def test_random_damage_is_passed_over(path):
-    draw = random.Random(0)
-    Answers(own=path).add({KEY: WHOLE})
-    whole = path.read_bytes()
-    for _ in range(300):
-        start = draw.randrange(len(whole))
-        path.write_bytes(whole[:start] + draw.randbytes(draw.randint(0, 4)) + whole[start + draw.randint(0, 30) :])
-        (found,) = Answers(own=path).get([KEY])
-        assert found is None or isinstance(found.text, str)
 
 
 def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path):

