@@ -103,11 +103,8 @@ class Answers:
 
     @classmethod
     def at(cls, where: Answers | str | Path | None) -> Answers:
-        """A store as a model is given it: itself, or a folder for answers of all kinds; None is a new, empty one that
-        is written nowhere."""
-        if isinstance(where, Answers):
-            return where
-        return cls(own=None if where is None else Path(where) / "answers.jsonl")
+        """A store as a model is given it: itself, or a folder for answers of all kinds; None is written nowhere."""
+        return where if isinstance(where, Answers) else cls(own=Path(where) / "answers.jsonl" if where else None)
 
     @functools.cached_property
     def _found(self) -> dict[str, Answer]:
@@ -118,8 +115,7 @@ class Answers:
         return [self._found.get(key) for key in keys]
 
     def add(self, answers: Mapping[str, Answer]) -> None:
-        """Keep answers under their keys, in place of what was there. Raises ArtifactError where the file cannot be
-        written."""
+        """Keep answers under their keys. Raises ArtifactError where the file cannot be written."""
         self._found.update(answers)
         if self.own is None or not answers:
             return
@@ -210,8 +206,8 @@ class LanguageModel:
                 them free. A stop text must be allowed by the grammar itself. An endpoint takes none.
 
         Raises:
-            ValueError: `prompts` are no list of texts, one is empty or does not fit into the model's window,
-                a text holds a lone surrogate, a setting makes no sense, or a grammar cannot be compiled.
+            ValueError: a prompt is empty or does not fit into the model's window, a text holds a lone surrogate, a
+                setting makes no sense, or a grammar cannot be compiled.
             ModelError: the model has no chat template, cannot be loaded, or does not answer.
             ArtifactError: an answer cannot be kept.
         """
@@ -233,7 +229,8 @@ class LanguageModel:
         return [found[key].text for key in keys]
 
     def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
-        """The answers to prompts (each with its grammar or "") by their keys, kept as soon as they are there."""
+        """The answers to prompts (each with its grammar or "") by their keys, kept as soon as they are there. Settings
+        are max_new_tokens, stop, chat, temperature and seed."""
         raise NotImplementedError
 
 
@@ -243,7 +240,8 @@ class KeptModel(LanguageModel):
 
     def __init__(self, answers: Answers, weights: str, load: Callable[[], Any] | None = None):
         super().__init__(weights, answers)
-        self._load, self._model = load, None
+        self._load = load
+        self._model: Any = None
 
     def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
         """Raises ModelError where there is no model to ask."""

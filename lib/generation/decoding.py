@@ -172,7 +172,7 @@ def decode(
     """
     device, answers = model.device, GrowingAnswers(model, tokenizer, prompts, stop, sampler, constraint)
     width = max(len(prompt.tokens) for prompt in prompts)
-    layers, logits = empty_columns(model, len(prompts), width + max_new_tokens, width), []
+    layers, logits = empty_columns(model, len(prompts), width + max_new_tokens, width), list[torch.Tensor]()
     for row, prompt in enumerate(prompts):
         start, prefix = width - len(prompt.tokens), prompt.cuts[-1] if prompt.cuts else 0
         views = [

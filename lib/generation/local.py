@@ -95,22 +95,14 @@ class LocalModel(LanguageModel):
         gc.collect()
         return_freed_memory()
 
-    def ask(
-        self,
-        asked: Mapping[str, tuple[str, str]],
-        bar: tqdm,
-        max_new_tokens: int,
-        stop: Sequence[str],
-        chat: bool,
-        temperature: float,
-        seed: int,
-    ) -> dict[str, Answer]:
-        """The answers to prompts (each with its grammar or "") by their keys, kept batch by batch."""
+    def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
+        """As `LanguageModel.ask`; answers are kept batch by batch."""
         torch = import_torch(self.threads)
         from lib.generation.constrained import Constraint, Grammar, vocabulary
         from lib.generation.decoding import Prefixes, Sampler, answer_text, decode, stop_tokens
 
-        batches, model = self._batches(asked, max_new_tokens, chat), self.model  # loaded before workers ask for it
+        stop, length = settings["stop"], settings["max_new_tokens"]
+        batches, model = self._batches(asked, length, settings["chat"]), self.model  # loaded before workers ask for it
         compiled: dict[str, Grammar | None] = {"": None}
         if texts := {grammar for _, grammar in asked.values()} - {""}:
             ends, _ = stop_tokens(model, self.tokenizer, stop)
@@ -125,11 +117,13 @@ class LocalModel(LanguageModel):
             rows, prefixes = list(batch.values()), spare.pop()
             grammars = [compiled[row.grammar] for row in rows]
             constraint = Constraint(grammars, threads) if any(grammars) else None
-            sampler, started = Sampler(temperature, f"{seed} {' '.join(batch)}"), time.perf_counter()
+            sampler = Sampler(settings["temperature"], f"{settings['seed']} {' '.join(batch)}")
+            started = time.perf_counter()
             with torch.inference_mode():
-                decoded = decode(model, self.tokenizer, rows, prefixes, max_new_tokens, stop, sampler, constraint)
+                decoded = decode(model, self.tokenizer, rows, prefixes, length, stop, sampler, constraint)
             spare.append(prefixes)
-            answers, seconds = {}, float(f"{(time.perf_counter() - started) / len(rows):.4g}")
+            answers: dict[str, Answer] = {}
+            seconds = float(f"{(time.perf_counter() - started) / len(rows):.4g}")
             for key, row, grammar, (output, whole) in zip(batch, rows, grammars, decoded, strict=True):
                 text = encodable(answer_text(self.tokenizer, output, stop))
                 finished = bool(whole and (not grammar or grammar.accepts(text)))
@@ -312,7 +306,8 @@ def conversation_tokens(tokenizer, turns: Sequence[Mapping[str, str]]) -> list[i
     if not any(name in turn["content"] for turn in turns for name in special):
         return tokenizer(rendered(turns), add_special_tokens=False)["input_ids"]
     marks = [f"\ue000{number}\ue001" for number in range(len(turns))]
-    rest, ids = rendered([{**turn, "content": mark} for turn, mark in zip(turns, marks, strict=True)]), []
+    rest = rendered([{**turn, "content": mark} for turn, mark in zip(turns, marks, strict=True)])
+    ids: list[int] = []
     for turn, mark in zip(turns, marks, strict=True):
         before, _, rest = rest.partition(mark)
         ids += tokenizer(before, add_special_tokens=False)["input_ids"]

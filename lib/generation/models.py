@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -48,7 +47,7 @@ def locate(name: str, cache: Path = CACHE) -> str:
 
     Args:
         name: a registered name, the path of a folder, or a Hugging Face id: `owner/model@revision` or, where the
-            registry has its revision, `owner/model`. Without a commit it warns: the hub may serve another model later.
+            registry has its revision, `owner/model`. Without a commit, the hub may serve another model later.
 
     Raises:
         ModelError: the model is unknown, cannot be fetched, or its wheel is damaged.
@@ -66,12 +65,6 @@ def locate(name: str, cache: Path = CACHE) -> str:
         )
     hub, _, revision = name.partition("@")
     revision = revision or (HUB[hub].revision if hub in HUB else "")
-    if not re.fullmatch(r"[0-9a-f]{40}", revision):
-        warnings.warn(
-            f"model {name}: {f'{revision} may be' if revision else 'the main branch is'} a moving target; "
-            f"results can be repeated only with a commit: {hub}@<40 hexadecimal digits>",
-            stacklevel=2,
-        )
     return f"{hub}@{revision}" if revision else hub
 
 

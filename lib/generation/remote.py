@@ -17,7 +17,7 @@ import math
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -66,13 +66,11 @@ class RemoteModel(LanguageModel):
 
     A prompt that is refused for good stands as an empty answer, and is warned of; so is an answer without text, as a
     content filter gives it. A fault that lasts, the spending limit or an interruption ends the call: prompts under way
-    are waited for and their answers kept. Redirects are not followed: prompts and key would go with them. A lone
-    surrogate in an answer, which no file could hold, is replaced by U+FFFD. The seconds of an answer are those of the
-    request that brought it.
+    are waited for and their answers kept. Redirects are not followed: prompts and key would go with them. The seconds
+    of an answer are those of the request that brought it.
 
     Example:
         >>> model = RemoteModel("gpt-4", cache="data/generated/paper/answers", price_in=30, price_out=60, limit=20)
-        >>> model.generate(prompts, max_new_tokens=400, chat=True)
     """
 
     dtype = ""
@@ -88,7 +86,6 @@ class RemoteModel(LanguageModel):
         price_in: float = 0.0,
         price_out: float = 0.0,
         limit: float | None = None,
-        count_tokens: Callable[[str], int] = estimate_tokens,
         record: str | Path | None = None,
     ):
         """
@@ -98,9 +95,8 @@ class RemoteModel(LanguageModel):
             concurrency: prompts under way at most.
             timeout: seconds that the endpoint may be silent; after eight times as many, a prompt is given up.
             price_in, price_out: of a million tokens of prompts and of answers.
-            limit: what this object may spend; None is no limit. It is as exact as `count_tokens`, and counts a prompt
-                once however often the client sends it.
-            count_tokens: tokens of a text, for the limit, and where the endpoint reports no usage.
+            limit: what this object may spend; None is no limit. It is as exact as `estimate_tokens`, and counts a
+                prompt once however often the client sends it.
             record: JSON file that is given `name` and the counters at each call; None writes none.
 
         Raises:
@@ -120,7 +116,7 @@ class RemoteModel(LanguageModel):
         super().__init__(f"{self.endpoint} {name}", Answers.at(cache))
         self.name, self.concurrency, self.timeout = name, concurrency, timeout
         self.prices, self.limit = (price_in, price_out), math.inf if limit is None else limit
-        self.count_tokens, self.record = count_tokens, record
+        self.record = record
         self.counters = Counters()
         self._reserved: list[float] = []  # what each prompt under way may cost
 
@@ -153,7 +149,7 @@ class RemoteModel(LanguageModel):
                 "a remote model needs a key: set the environment variable OPENAI_API_KEY "
                 "(to any text for a server that asks for none)"
             )
-        stopped, answers = threading.Event(), {}
+        stopped, answers = threading.Event(), dict[str, Answer]()
 
         async def ask_one(client, turns: asyncio.Semaphore, key: str, prompt: str) -> None:
             async with turns:
@@ -196,7 +192,7 @@ class RemoteModel(LanguageModel):
 
     async def _answer(self, client, prompt: str, settings: dict[str, Any]) -> Answer:
         """The answer to a prompt, or that it is refused; what it cost is held against the limit."""
-        worst = self._price(Cost(self.count_tokens(prompt), settings["max_new_tokens"]))
+        worst = self._price(Cost(estimate_tokens(prompt), settings["max_new_tokens"]))
         left = self.limit * (1 + 1e-9)  # sums of floats are not exact
         while self._reserved and self.counters.cost + sum(self._reserved) + worst > left:
             await asyncio.sleep(0.02)  # it fits if those under way cost less than they may
@@ -243,7 +239,7 @@ class RemoteModel(LanguageModel):
         asked = client.chat.completions if chat else client.completions
         response = await asked.with_raw_response.create(**body)
         text, end, tokens = read_body(response.content, chat)
-        tokens = tokens or (self.count_tokens(prompt), self.count_tokens(text or ""))
+        tokens = tokens or (estimate_tokens(prompt), estimate_tokens(text or ""))
         # One without text would be paid for again, and end the same.
         refused = f"an answer without text, ended by {end}" if text is None else ""
         cost = Cost(*tokens, response.elapsed.total_seconds())
@@ -270,7 +266,7 @@ class DryRun(RemoteModel):
 
     def expect(self, prompts: Sequence[str], calls: int, max_new_tokens: int) -> Cost:
         """Count calls whose prompts are as long as these on average; returns the tokens of prompts and of answers."""
-        read = round(calls * sum(map(self.count_tokens, prompts)) / max(len(prompts), 1))
+        read = round(calls * sum(map(estimate_tokens, prompts)) / max(len(prompts), 1))
         cost = Cost(read, calls * max_new_tokens)
         self.counters.calls += calls
         self.counters.tokens_in += cost.tokens_in

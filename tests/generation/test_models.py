@@ -226,9 +226,6 @@ def test_an_unknown_name_is_refused(cache, name):
         locate(name, cache)
 
 
-def test_a_model_of_the_hub_is_pinned_or_warned_of():
-    assert locate("sentence-transformers/gtr-t5-xl") == (
-        "sentence-transformers/gtr-t5-xl@23a8d667a1ad2578af181ce762867003c498d1bf"
-    )
-    with pytest.warns(UserWarning, match="moving target"):
-        assert locate("owner/model") == "owner/model"
+def test_a_known_model_of_the_hub_is_pinned():
+    commit = "23a8d667a1ad2578af181ce762867003c498d1bf"
+    assert locate("sentence-transformers/gtr-t5-xl") == f"sentence-transformers/gtr-t5-xl@{commit}"
