@@ -128,11 +128,7 @@ ONSETS, VOWELS, ENDS = "b d f g k l m n p r s t v z br dr gr pl sk st tr".split(
 
 
 def words(name: str) -> list[str]:
-    """The words of a name, in small letters.
-
-    >>> words("emailMessage/To_V2")
-    ['email', 'message', 'to']
-    """
+    """The words of a name, in small letters: email, message, to of `emailMessage/To_V2`."""
     return [word.lower() for word in WORD.findall(name)]
 
 
@@ -305,19 +301,16 @@ class Cell(NamedTuple):
     beside: int  # few-shots that FD has as many definitions for, on average, as SFD shows
 
 
-def mixture() -> list[Cell]:
-    """Every sort of prompt; all are equally frequent, and so are all numbers of few-shots.
-
-    Without few-shots there is no FD, and without definitions nothing to copy from: SFD is left, repeated. An API is in
-    definitions only where these are chosen by the request, and few-shots can only be wrong where there are some.
-    """
-    cells = [
-        Cell(shots, what, kind, shots)
-        for shots, what, kind in itertools.product(SHOTS[1:], DEFINED, KINDS)
-        if kind != "definition only" or what in ("sfd", "fd_sfd")
-    ]
-    bare = itertools.cycle(Cell(0, "sfd", "usual", beside) for beside in SHOTS[1:])
-    return [*itertools.islice(bare, len(cells) // len(SHOTS[1:])), *cells]
+# Every sort of prompt; all are equally frequent, and so are all numbers of few-shots. Without few-shots there is no FD,
+# and without definitions nothing to copy from: SFD is left, repeated. An API is in definitions only where these are
+# chosen by the request, and few-shots can only be wrong where there are some.
+SHOWN = [
+    Cell(shots, what, kind, shots)
+    for shots, what, kind in itertools.product(SHOTS[1:], DEFINED, KINDS)
+    if kind != "definition only" or what in ("sfd", "fd_sfd")
+]
+BARE = itertools.cycle(Cell(0, "sfd", "usual", beside) for beside in SHOTS[1:])
+MIXTURE = [*itertools.islice(BARE, len(SHOWN) // len(SHOTS[1:])), *SHOWN]
 
 
 class Row(NamedTuple):
@@ -407,7 +400,7 @@ def training_prompts(
 
     def drawn() -> Iterator[tuple]:
         """Round by round of the mixture; ends where no sort is left."""
-        cells, rng, stream = mixture(), random.Random(seed), _candidates(pool, seed)
+        cells, rng, stream = [*MIXTURE], random.Random(seed), _candidates(pool, seed)
         some, apis = list(itertools.islice(_candidates(pool, seed), BLOCK)), [row.apis for row in pool.rows]
         usual = {k: usual_number([few_shot_definitions(near[:k], apis) for _, near, _ in some]) for k in SHOTS[1:]}
         while cells:

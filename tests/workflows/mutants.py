@@ -1,12 +1,12 @@
 """Flows made wrong in one place that the request decides."""
 
-from __future__ import annotations
-
+import itertools
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
-from lib.workflows.language import Branch, Call, Flow, For, If, Not, Object, Reference, Statement, Value, calls
+from lib.workflows.language import Branch, Call, Flow, Not, Object, Reference, calls
 
 KINDS = ("argument", "condition", "api", "dropped", "reference")
 
@@ -20,37 +20,54 @@ def mutant(
     Args:
         said: for each call, the keys of the arguments that the request says.
     """
-    count = len(list(calls(flow)))
+    called = list(calls(flow))
+    places: list[Any] = list(range(len(called) * (kind == "api" or len(called) > 1)))
     if kind == "condition":
-        branches = sum(len(one.branches) for one in _ifs(flow.statements))
-        if not branches:
-            return None
-        return Flow(_edit(flow.statements, negate=rng.randrange(branches))[0])
+        found: list[Branch] = []
+        _rewritten(flow, lambda node: found.append(node) or node if isinstance(node, Branch) else node)
+        places = list(range(len(found)))
     if kind in ("argument", "reference"):
-        found = [
+        places = [
             (place, key)
-            for place, (call, keys) in enumerate(zip(calls(flow), said, strict=True))
+            for place, (call, keys) in enumerate(zip(called, said, strict=True))
             for key, value in call.parameters.pairs
             if key in keys and isinstance(value, Reference) == (kind == "reference")
         ]
-        if not found:
+    if not places:
+        return None
+    chosen, seen = rng.choice(places), itertools.count()
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, Branch if kind == "condition" else Call):
+            return node
+        place = next(seen)
+        if place != (chosen[0] if isinstance(chosen, tuple) else chosen):
+            return node
+        if kind == "condition":
+            return Branch(Not(node.condition), node.body)
+        if kind == "api":
+            return replace(node, api=rng.choice([name for name in apis if name != node.api]))
+        if kind == "dropped":
             return None
-        place, key = rng.choice(found)
+        pairs = ((key, _other(value) if key == chosen[1] else value) for key, value in node.parameters.pairs)
+        return replace(node, parameters=Object(tuple(pairs)))
 
-        def changed(call: Call) -> Call:
-            pairs = tuple((name, _other(value) if name == key else value) for name, value in call.parameters.pairs)
-            return replace(call, parameters=Object(pairs))
-
-        return Flow(_edit(flow.statements, at=place, change=changed)[0])
-    place = rng.randrange(count)
-    if kind == "dropped":
-        return Flow(_edit(flow.statements, at=place, change=lambda call: None)[0]) if count > 1 else None
-    called = list(calls(flow))[place].api
-    other = rng.choice([name for name in apis if name != called])
-    return Flow(_edit(flow.statements, at=place, change=lambda call: replace(call, api=other))[0])
+    return _rewritten(flow, change)
 
 
-def _other(value: Value) -> Value:
+def _rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A tree with each node changed, the inner ones first; statements that become None are left out."""
+    if isinstance(node, tuple):
+        made = [(one, _rewritten(one, change)) for one in node]
+        return tuple(new for one, new in made if new is not None or one is None)
+    if not is_dataclass(node):
+        return node
+    return change(
+        replace(node, **{field.name: _rewritten(getattr(node, field.name), change) for field in fields(node)})
+    )
+
+
+def _other(value: Any) -> Any:
     match value:
         case Reference(variable, path):
             return Reference(variable, (*path, "elsewhere"))
@@ -61,36 +78,3 @@ def _other(value: Value) -> Value:
         case str():
             return f"{value}!"
     return "other"
-
-
-def _ifs(statements: Sequence[Statement]) -> Iterator[If]:
-    for statement in statements:
-        if isinstance(statement, If):
-            yield statement
-            for body in (*(branch.body for branch in statement.branches), statement.otherwise):
-                yield from _ifs(body)
-        elif isinstance(statement, For):
-            yield from _ifs(statement.body)
-
-
-def _edit(statements, at=None, change=None, negate=None, call=0, branch=0):
-    """The statements with call number `at` changed, or branch number `negate` negated; and the numbers reached."""
-    made = []
-    for statement in statements:
-        if isinstance(statement, Call):
-            new = change(statement) if call == at else statement
-            call += 1
-            made += [] if new is None else [new]
-        elif isinstance(statement, For):
-            body, call, branch = _edit(statement.body, at, change, negate, call, branch)
-            made.append(replace(statement, body=body))
-        else:
-            branches = []
-            first, branch = branch, branch + len(statement.branches)
-            for number, one in enumerate(statement.branches):
-                body, call, branch = _edit(one.body, at, change, negate, call, branch)
-                condition = Not(one.condition) if first + number == negate else one.condition
-                branches.append(Branch(condition, body))
-            otherwise, call, branch = _edit(statement.otherwise, at, change, negate, call, branch)
-            made.append(If(tuple(branches), otherwise))
-    return tuple(made), call, branch

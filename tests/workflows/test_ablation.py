@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from lib.generation.local import Cost
-from lib.generation.remote import estimate_tokens
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
@@ -30,14 +29,9 @@ from lib.workflows.ablation import (
     comparisons,
     contract,
     copied,
-    definitions_beside,
     few_shots_of,
     new_apis_called,
-    order_of_asking,
-    published_for_claims,
-    reading_room,
     score,
-    titles,
     to_ask,
     unseen_name,
     write_prompts,
@@ -64,13 +58,6 @@ def rows_of(rows=ROWS, **values):
 
 
 # ---------------------------------------------------------------- conditions
-
-
-def test_the_rows_of_a_profile_are_a_frame():
-    rows = rows_of()
-    assert rows["condition"].is_unique
-    assert {"pretrained_5", "tst_20_fd_sfd_in_context", FINETUNED} <= set(rows["condition"])
-    assert rows.set_index("condition").loc["no_shots_finetuned_catalogue", "flows"] == 8
 
 
 @pytest.mark.parametrize(
@@ -114,15 +101,6 @@ def test_what_is_asked():
     assert "unseen" not in set(to_ask(rows, {"test": 20}, [0], 0, "in_context")["test_set"])
 
 
-def test_conditions_have_titles():
-    named = titles(to_ask(rows_of(), {"test": 1}, [0, 1], 1, "in_context"), "in_context")
-    assert named["tst_20_fd_sfd_in_context"] == "20 few-shots, TST, FD + SFD"
-    assert named["pretrained_5"] == "5 few-shots, pretrained encoder, untuned model"
-    assert named[unseen_name(1, "fd_sfd")] == "1 example of each, FD + SFD"
-    assert named["no_shots_finetuned_catalogue"] == "fine-tuned model, under the grammar"
-    assert named["copy_tst"] == "nearest flow copied, TST"
-
-
 # ---------------------------------------------------------------- flows and few-shots
 
 FLOWS = pd.DataFrame(
@@ -158,32 +136,6 @@ def test_few_shots_are_rows_of_the_flows():
     assert few_shots_of(kept, FLOWS, rows)["tst"]["q0"] == [1, 0]
     with pytest.raises(ValueError, match="notebook 08 kept 1 few-shots a request, a row needs 2: set its `shots`"):
         few_shots_of(kept[:1], FLOWS, pd.DataFrame({"shots": [1, 2]}))
-
-
-def test_flows_of_one_half_are_asked_first():
-    flows = pd.DataFrame({"pair": list("abcdef"), "split": "test", "half": ["", "a", "", "b", "a", ""]})
-    ordered = order_of_asking(flows, ["test", "test_same"], 0)
-    assert list(ordered) == ["test"]
-    assert ordered["test"]["half"].ne("").tolist() == [True] * 3 + [False] * 3
-    assert sorted(ordered["test"]["pair"]) == list("abcdef")
-
-
-def test_sfd_shows_as_many_definitions_as_fd():
-    near = {name: pd.Series([[0, 1, 2]] * 2, ["q", "r"]) for name in ("pretrained", "tst")}
-    rows = pd.DataFrame({"selector": ["tst", "pretrained", "random"], "shots": [2, 0, 3]})
-    flows = pd.DataFrame({"apis": [["a", "b"], ["b"], ["c"]]})
-    assert definitions_beside(rows, near, ["q", "r"], flows) == {("pretrained", 5): 3, ("tst", 2): 2}
-
-
-def test_room_of_models_here_and_behind_an_endpoint(monkeypatch):
-    class Config:
-        max_position_embeddings = 2048
-
-    monkeypatch.setattr(ablation, "locate", lambda model: model)
-    monkeypatch.setattr(ablation, "load_tokenizer", lambda path: (path, Config))
-    room = reading_room({"untuned": "remote:m", "finetuned": "s"}, 256)
-    assert room["untuned"] == (ablation.WINDOW - 256, estimate_tokens)
-    assert room["finetuned"][0] == 2048 - 256
 
 
 # ---------------------------------------------------------------- write
@@ -272,12 +224,6 @@ def test_the_in_context_reader_is_asked_flows_of_one_half_alone(materials):
     assert prompts["prompt"].iloc[1] == f"first\n{START}\n"
 
 
-def test_the_grammar_has_the_catalogues_names(materials):
-    grammars = {how: written(materials, a_row(decoding=how))["grammar"][0] for how in ("free", "snapped", "catalogue")}
-    assert grammars["free"] is grammars["snapped"] is None
-    assert "CreateTask_V4" in grammars["catalogue"]
-
-
 def shots(materials, pairs, **row):
     return materials.shots(next(a_row(**row).itertuples()), pairs)
 
@@ -294,11 +240,6 @@ def test_random_few_shots_are_training_pairs_drawn_anew_for_each_request(materia
     assert draws == shots(materials, [f"r{i}" for i in range(40)], selector="random")
     late = replace(materials, flows=materials.flows.iloc[::-1].reset_index(drop=True))
     assert sorted(shots(late, ["q"], selector="random", shots=9)[0]) == [1, 2], "row 0 is no training pair now"
-
-
-def test_prompts_for_apis_held_out_have_their_own_few_shots_and_definitions_first(materials):
-    text = written(materials, a_row(definitions="fd", test_set="unseen", flows=1, added=1))["prompt"][0]
-    assert text.index(TASK) < text.index("new one")
 
 
 # ---------------------------------------------------------------- ask
@@ -379,17 +320,6 @@ def test_each_test_set_is_compared_for_itself():
     table = compare_conditions(scores, against(("base", "base"), ("few", "base")), 200, 0)
     found = table[table["metric"] == "similarity"][["test_set", "condition", "n", "shared"]].fillna(0)
     assert found.to_numpy().tolist() == [["test", "base", 8, 0], ["test", "few", 8, 8], ["test_same", "base", 4, 0]]
-
-
-def test_rates_of_made_up_names_say_how_many_flows_they_count():
-    parsed = {"base": [1, 1, 1, 0, 1, 1, 1, 1], "few": [0, 1, 1, 1, 1, 0]}
-    scores = pd.DataFrame(
-        [outcome(name, unit, 0.5, bool(it)) for name, flows in parsed.items() for unit, it in enumerate(flows)]
-    )
-    table = compare_conditions(scores, against(("few", "base")), 200, 0).set_index("metric")
-    sizes = table[["n", "counted", "shared", "counted_both"]]
-    assert sizes.loc["made_up_names"].tolist() == [6, 4, 6, 3]
-    assert sizes.loc["unparsed"].tolist() == [6, 6, 6, 6]
 
 
 def test_every_row_is_compared_as_its_table_says():
@@ -481,11 +411,3 @@ def test_scores_that_claims_are_tested_on():
     assert np.isnan(found["tst", 5, "made_up_names"]).all()
     assert found["tst", 5, "new_apis_called"] == [100, 0]
     assert set(claimed["method"]) == {"finetuned_dsl", "tst"}
-
-
-def test_published_rows_as_claims_take_them():
-    rows = published_for_claims(PUBLISHED).set_index(["method", "k", "metric"])["value"]
-    assert rows["pretrained", 20, "similarity"] == 3
-    assert rows["pretrained", 20, "unparsed"] == -3.37
-    assert rows["finetuned_dsl", 5, "unparsed"] == rows["finetuned_dsl", 20, "unparsed"]
-    assert ("tst_fd_sfd", 20, "similarity") in rows.index

@@ -71,21 +71,6 @@ def test_missing_artifacts_are_named_with_their_notebooks(flow_book):
         open_writer(flow_book)
 
 
-def test_the_first_use_builds_the_index_and_says_how_long_it_takes(flow_book, monkeypatch):
-    encoded, told = [], []
-    monkeypatch.setattr("lib.workflows.explorer.load_or_say_how", lambda *_: "encoder")
-    monkeypatch.setattr("lib.retrieval.dense.encode", lambda _, texts, keep=None: encoded.append((len(texts), keep)))
-    kept = flow_book.data / "embedded" / "tst_training.safetensors"
-    open_writer(flow_book, told.append)
-    assert encoded == [(3, None), (3, kept)]
-    assert told == ["The first use encodes 3 requests, which takes about 0 minutes here."]
-    kept.parent.mkdir()
-    kept.touch()
-    open_writer(flow_book, told.append)
-    assert encoded[2:] == [(3, kept)]
-    assert len(told) == 1
-
-
 def test_a_flow_is_checked_against_the_catalogue(catalogue):
     assert checks("x = await", catalogue)["check"].tolist() == ["does not parse"]
     found = checks('shared_x.Y({"a": 1});\nshared_teams.PostMessageToConversation({"b": z});', catalogue)

@@ -189,16 +189,6 @@ def test_what_does_not_parse_or_goes_on_and_on_is_refused(compiled, text):
     assert not compiled().accepts(text)
 
 
-def test_loops_are_written_where_they_are_asked_for(compiled, flows):
-    grammar = compiled(loops=True)
-    assert print_flow(parse(LOOP)) == LOOP
-    assert grammar.accepts(LOOP)
-    assert not compiled().accepts(LOOP)
-    assert not grammar.accepts(LOOP.replace("xs?['v']", "[1]"))
-    for dsl in flows[:10]:
-        assert grammar.accepts(dsl)
-
-
 def test_names_and_keys_as_importers_find_them(compiled):
     """Operation ids that are no names, hyphens, keys with quotes, blanks and line breaks, dynamic, many keys."""
     wide = [f"column{i:02}" for i in range(70)]

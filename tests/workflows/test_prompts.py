@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 
 from lib.workflows.apis import API, Field
 from lib.workflows.prompts import (
-    CHAT_STOP,
-    CHAT_TASK,
-    CLOSING,
     INSTRUCTION,
-    OPENING,
-    STOP,
     USE_OF_DEFINITIONS,
-    chat_parts,
     finetuned_parts,
     finetuned_prompt,
     finetuned_target,
@@ -54,33 +48,6 @@ def test_the_prompt_word_for_word():
         "Request: near\nFlow:\na.Near();\n\n"
         "Request: x\nFlow:\n"
     )
-
-
-def test_the_instruction_on_definitions_comes_with_them_unless_told_otherwise():
-    assert USE_OF_DEFINITIONS not in metaprompt("x", [NEAR])
-    assert USE_OF_DEFINITIONS in metaprompt("x", [NEAR], explain=True)
-    without = metaprompt("x", [NEAR], ["a.Near(key): nears"], explain=False)
-    assert "\n\nAPI definitions:\na.Near(key): nears\n\n" in without
-
-
-def test_the_message_word_for_word():
-    assert "".join(chat_parts("do  this\nnow", [NEAR, FAR], ["a.Near(key): nears"])) == (
-        f"{INSTRUCTION} {CHAT_TASK}\n\n"
-        "Request: far\nFlow:\n```flow\na.Far();\n```\n\n"
-        "Request: near\nFlow:\n```flow\na.Near();\n```\n\n"
-        f"{USE_OF_DEFINITIONS}\na.Near(key): nears\n\n"
-        "Request: do this now"
-    )
-
-
-def test_an_answer_in_the_form_of_the_few_shots_ends_at_a_stop_text():
-    prompt = metaprompt("x", [NEAR, ("y", FLOW)])
-    assert not any(stop in flow for stop in STOP for flow in (NEAR[1], FLOW))
-    assert all(stop in prompt.partition(FLOW)[2] for stop in STOP)
-    opened = f"Here it is:\n{OPENING}{FLOW}"
-    assert not any(text in opened for text in CHAT_STOP)
-    assert any(text in f"{opened}{CLOSING}\nThis flow waits." for text in CHAT_STOP)
-    assert all(text.strip() for text in CHAT_STOP), "a chat's answer may begin with a blank line"
 
 
 def test_the_fine_tuned_model_reads_the_request_between_markers():
@@ -167,12 +134,6 @@ def test_flow_prompts():
         flow_prompts(["x", "y"], [[0]], TRAINING, CATALOGUE, 10_000, words)
 
 
-def test_a_prompt_names_the_definitions_that_it_kept():
-    short = words(metaprompt("x", [("first", TRAINING["dsl"].iloc[0])], ["a.New: Does New. Keys: key"] * 2))
-    found = flow_prompts(["x"], [[0]], TRAINING, CATALOGUE, short, words, True, [["c.Get"]]).iloc[0]
-    assert (found["shots"], found["definitions"]) == (1, ["a.New", "a.Add"])
-
-
 # ---------------------------------------------------------------- answers
 
 
@@ -200,12 +161,6 @@ def test_a_block_that_does_not_end_is_the_answer_in_a_chat_alone():
     answer = f"Here is the flow:\n```flow\n{FLOW}"
     assert flow_of(answer, chat=True) == FLOW
     assert flow_of(answer) == "Here is the flow:"
-
-
-def test_blank_lines_inside_a_block_and_fences_inside_a_string_are_kept():
-    assert flow_of("```\na.Do();\n\nb.Do();\n```") == "a.Do();\n\nb.Do();"
-    text = 'a.Do({"text": "```"});'
-    assert flow_of(text) == text
 
 
 @given(st.text(alphabet="`ab\n <>STAREND;Request:") | st.text(), st.booleans())
