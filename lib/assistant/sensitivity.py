@@ -1,17 +1,15 @@
-"""Several simulated worlds: small ones in which one knob differs, their frames, and their embeddings."""
+"""Several simulated worlds: small ones in which one knob differs, and the embeddings of several."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lib.assistant.schemas import WorldKnobs
-from lib.assistant.world import frames, simulate
 
 # The levels of each knob that is turned, one at a time.
 SWEEPS = {"meaning_share": (0.0, 1 / 3, 2 / 3, 1.0), "habit_strength": (0.0, 0.4, 0.8, 1.0)}
@@ -29,16 +27,9 @@ def swept_knobs(base: WorldKnobs, n_personas: int) -> dict[tuple[str, float], Wo
     )
     for knob, levels in SWEEPS.items():
         for level in levels:
-            changes: dict[str, Any] = {knob: level} | (
-                {"habit_share": (1 - level) / 2} if knob == "meaning_share" else {}
-            )
-            found[knob, level] = replace(small, **changes)
+            rest: dict[str, Any] = {"habit_share": (1 - level) / 2} if knob == "meaning_share" else {}
+            found[knob, level] = replace(small, **{knob: level}, **rest)
     return found
-
-
-def simulate_worlds(data: str | Path, worlds: Mapping[Any, WorldKnobs]) -> dict[Any, dict[str, pd.DataFrame]]:
-    """The frames of each world by its name (see `lib.assistant.world.frames`), from files in the folder `data`."""
-    return {name: frames(simulate(data, knobs)) for name, knobs in worlds.items()}
 
 
 def embed_worlds(

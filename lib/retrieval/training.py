@@ -34,6 +34,7 @@ from lib.workbook.training import Checkpoints, code_hashes, take_steps, update
 
 RECORD = "finetuning.json"
 RANKED, SCORED = ["query", "positive", "negative"], ["sentence1", "sentence2"]
+CHECKPOINT_EVERY = 50  # steps of the training of an adapter
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 
 
@@ -64,7 +65,6 @@ class Tuning:
         learning_rate: of AdamW at its highest.
         batch_size: rows a step.
         seed: of the adapter's first weights and the order of the rows.
-        checkpoint_every: steps between checkpoints.
     """
 
     rank: int = 16
@@ -72,7 +72,6 @@ class Tuning:
     learning_rate: float = 1e-3
     batch_size: int = 64
     seed: int = 0
-    checkpoint_every: int = 50
 
 
 # ---------------------------------------------------------------- rates, batches
@@ -89,7 +88,7 @@ def rise_from_zero(step: int, steps: int, highest: float) -> float:
     return highest * (step / warm if step < warm else (steps - step) / max(1, steps - warm))
 
 
-def plan_batches(lengths: np.ndarray, batch_size: int, seed: int) -> list[np.ndarray]:
+def like_length_batches(lengths: np.ndarray, batch_size: int, seed: int) -> list[np.ndarray]:
     """Batches of row numbers of similar length: shuffled, sorted by length within windows of 32 batches, the full
     batches shuffled again; what is left over comes last.
 
@@ -105,7 +104,7 @@ def plan_batches(lengths: np.ndarray, batch_size: int, seed: int) -> list[np.nda
     return [*rng.permutation(order[:full].reshape(-1, batch_size)), *rest]
 
 
-def token_ids(encoder, texts) -> list[list[int]]:
+def encoder_tokens(encoder, texts) -> list[list[int]]:
     """Token ids of each text as the encoder reads it, its window included; equal texts are read once."""
     unique = list(dict.fromkeys(texts))
     ids = encoder.tokenizer(unique, truncation=True, max_length=encoder.max_seq_length)["input_ids"]
@@ -213,7 +212,7 @@ def train_whole(encoder, rows: pd.DataFrame, settings: Finetuning, progress: boo
     """Fine-tune `encoder` in place, with its dropout; returns the record's curve, rows, tokens, seconds."""
     import torch
 
-    lengths = np.column_stack([[len(ids) for ids in token_ids(encoder, rows[column])] for column in RANKED])
+    lengths = np.column_stack([[len(ids) for ids in encoder_tokens(encoder, rows[column])] for column in RANKED])
     texts = {column: rows[column].to_numpy() for column in RANKED}
     trained = [weight for weight in encoder.parameters() if weight.requires_grad]
     group = {"params": trained, "highest": settings.learning_rate}
@@ -240,7 +239,7 @@ def train_whole(encoder, rows: pd.DataFrame, settings: Finetuning, progress: boo
         optimizer.zero_grad()
         return loss.detach()
 
-    batches = plan_batches(lengths, settings.batch_size, settings.seed)
+    batches = like_length_batches(lengths, settings.batch_size, settings.seed)
     curve = take_steps(one_step, batches, optimizer, rise_from_zero, progress)
     encoder.eval()
     return _trained(curve, lengths)
@@ -300,7 +299,7 @@ def tune_encoder(
     content = {
         "model": weights_hash(encoder),
         "pairs": rows_hash(rows),
-        "settings": {key: value for key, value in asdict(settings).items() if key != "checkpoint_every"},
+        "settings": asdict(settings),
         "bfloat16": has_bfloat16(),
         "code": code_hashes(__file__),
     }
@@ -308,19 +307,19 @@ def tune_encoder(
     record = finished_record(output, run)
     if record is None:
         checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
-        adapted, masters, result = train_adapter(encoder, rows, settings, checkpoints, progress)
+        adapted, masters, result = tune_adapter(encoder, rows, settings, checkpoints, progress)
         record = {"run": run, **content, **result, "columns": ["step", "loss"], "device": accelerator()}
         record = save_adapter(adapted, masters, output, record)
         checkpoints.remove()
     return adapter_of(output, record)
 
 
-def train_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Checkpoints, progress: bool = False):
+def tune_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Checkpoints, progress: bool = False):
     """Train an adapter of `encoder`; returns the adapted module, the adapter's float32 weights by name, and the
     record's curve, rows, tokens and seconds."""
     import torch
 
-    tokens = {side: token_ids(encoder, rows[side]) for side in SCORED}
+    tokens = {side: encoder_tokens(encoder, rows[side]) for side in SCORED}
     lengths = np.array([[len(ids) for ids in tokens[side]] for side in SCORED]).T
     scores = torch.tensor(rows["score"].to_numpy(dtype=np.float32), device=encoder.device)
     adapted, weights = with_adapter(encoder, settings)
@@ -337,8 +336,8 @@ def train_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Ch
         update(optimizer, masters, weights)
         return error.detach()
 
-    batches = plan_batches(lengths, settings.batch_size, settings.seed)
-    kept = masters, weights, checkpoints, settings.checkpoint_every
+    batches = like_length_batches(lengths, settings.batch_size, settings.seed)
+    kept = masters, weights, checkpoints, CHECKPOINT_EVERY
     return adapted, masters, _trained(take_steps(one_step, batches, optimizer, rise_and_fall, progress, *kept), lengths)
 
 

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from lib.assistant.chains import (
-    augment,
     equal_shares,
     named_types,
     other_rows,
@@ -20,14 +19,6 @@ def many(n=300, personas=30):
         {"query": [f"q{i}" for i in range(n)], "persona": [f"p{i}" for i in rng.integers(personas, size=n)]}
     )
     return frame, kind
-
-
-def test_equal_shares_of_the_kinds():
-    frame, kind = many()
-    sample = equal_shares(frame, kind, 60, seed=3)
-    assert pd.Series(kind)[sample.index].value_counts().to_dict() == {"meaning": 20, "habit": 20, "either": 20}
-    assert sample.index.is_monotonic_increasing
-    assert sample.index.is_unique
 
 
 def test_a_rare_kind_gives_all_it_has_and_the_others_fill_up():
@@ -87,15 +78,6 @@ def test_every_row_gets_another_and_each_is_taken_once(n):
     assert sorted(others) == list(range(n))
     assert (others != np.arange(n)).all()
     assert (others == other_rows(n, seed=5)).all()
-
-
-def test_one_row_has_no_other():
-    with pytest.raises(ValueError, match="no other"):
-        other_rows(1, seed=0)
-
-
-def test_an_empty_cot_leaves_the_query_alone():
-    assert augment(["When?", "Who?"], ["Check 'Mail'.", ""]) == ["When? Check 'Mail'.", "Who?"]
 
 
 @pytest.mark.parametrize(

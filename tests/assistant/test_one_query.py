@@ -58,15 +58,6 @@ def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
     assert index.fuse(FUSION, scores) == FUSION.of(runs)["item"].tolist()
 
 
-def test_a_query_without_weekday_has_that_of_its_time_and_an_unknown_place_is_refused(batch):
-    query = batch[0].queries.iloc[[0]].reset_index(drop=True)
-    index = index_of(batch, query["persona"].iloc[0])
-    given, derived = index.signals(query, {}), index.signals(query.drop(columns="weekday"), {})
-    pd.testing.assert_frame_equal(given, derived)
-    with pytest.raises(ValueError, match=r"no such place: 'the moon' \(there are: home, work"):
-        index.signals(query.assign(place="the moon"), {})
-
-
 def test_how_alike_logs_are_follows_from_the_opens_before_the_query(batch):
     index = index_of(batch, batch[0].queries["persona"].iloc[0])
     opened = np.sort(index.opens["time"].to_numpy())

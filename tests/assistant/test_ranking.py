@@ -73,15 +73,6 @@ def recall(task, runs, split="evaluation", kind=None):
 # ---- the candidates
 
 
-def test_sides_are_whole_personas_and_every_candidate_is_of_its_persona(task):
-    assert task.training.sum() + task.evaluation.sum() == len(task.pairs)
-    assert not set(task.persona[task.training]) & set(task.persona[task.evaluation])
-    about = task.items.set_index("item")
-    assert (task.pairs["item"].map(about["persona"]) == task.persona).all()
-    assert (task.pairs["item"].map(about["app"]) == task.store).all()
-    assert task.relevant.sum() == len(task.qrels)
-
-
 def test_every_topic_is_new_in_one_fold(task):
     need = task.pairs["query"].map(task.gold.set_index("query")["need"]).to_numpy()
     for learned, asked in task.new_topics.values():

@@ -183,11 +183,6 @@ def test_an_item_is_compared_with_the_best_other():
             np.testing.assert_allclose(fast, slow, atol=1e-12)
 
 
-def test_a_query_with_one_candidate_has_no_neighbours():
-    part = Alike(np.array([[0]]), np.array([1], dtype=np.uint64), np.eye(1), np.eye(1)[None], np.array([0]))
-    assert all((column == 0).all() for column in neighbour_features(np.array([3.0]), [part]).values())
-
-
 def test_neighbours_pass_on_what_they_score():
     rng = np.random.default_rng(1)
     vectors = unit(rng.normal(size=(4, 3)))

@@ -101,20 +101,6 @@ def test_a_score_by_hand():
     assert BM25T([["a", "b"], ["a", "c"]]).get_scores(["b"]) == pytest.approx([math.log(3), 0.0])
 
 
-def test_k1_and_idf_of_each_term():
-    index = BM25T([["a", "b"], ["a", "c"]])
-    assert index.idf == pytest.approx({"a": math.log(3 / 2), "b": math.log(3), "c": math.log(3)})
-    assert index.k1 == pytest.approx({"a": 0.5, "b": 0.5, "c": 0.5})
-
-
-def test_an_empty_document_scores_0_and_counts_in_the_average():
-    corpus = [["a", "b", "a"], [], ["b"]]
-    scores = BM25T(corpus).get_scores(["a", "b"])
-    assert scores[1] == 0
-    assert scores == pytest.approx(slow_scores(corpus, ["a", "b"]))
-    assert scores[0] != pytest.approx(BM25T([corpus[0], corpus[2]]).get_scores(["a", "b"])[0])
-
-
 def test_an_empty_corpus_is_refused():
     with pytest.raises(ValueError, match="document"):
         BM25T([])

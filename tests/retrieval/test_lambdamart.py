@@ -85,12 +85,6 @@ def test_columns_may_stand_in_any_order_but_must_be_there(task, model):
         model.predict(features.drop(columns="store"))
 
 
-def test_one_collection_is_too_few(task):
-    pairs, features, relevant, _ = task
-    with pytest.raises(ValueError, match="at least two collections"):
-        fit(pairs, features, relevant, np.full(len(pairs), "only"))
-
-
 # ---------------------------------------------------------------- out of fold
 
 

@@ -66,15 +66,6 @@ def test_candidates_by_hand():
     assert pairs.index.tolist() == [0, 1, 2, 3]
 
 
-def test_candidates_stand_in_canonical_order():
-    queries, documents = task()
-    pairs = candidate_pairs(queries, documents, "persona")
-    assert pairs["query"].unique().tolist() == queries["query"].tolist()
-    assert all(part["item"].is_monotonic_increasing for _, part in pairs.groupby("query"))
-    other = candidate_pairs(queries, documents.sample(frac=1, random_state=3), "persona")
-    pd.testing.assert_frame_equal(pairs[["query", "item"]], other[["query", "item"]])
-
-
 # ---------------------------------------------------------------- ranks
 
 
@@ -149,19 +140,6 @@ def test_scores_equal_those_of_a_direct_index(within, b):
     assert len(expected) == len(pairs)
     assert scores == pytest.approx([expected[pair] for pair in zip(pairs["query"], pairs["item"], strict=True)])
     assert (scores > 0).any()
-
-
-def test_cosine_of_pairs():
-    rng = np.random.default_rng(0)
-    queries, documents = task()
-    left, right = rng.normal(size=(len(queries), 8)), rng.normal(size=(len(documents), 8))
-    left /= np.linalg.norm(left, axis=1, keepdims=True)
-    right /= np.linalg.norm(right, axis=1, keepdims=True)
-    pairs = candidate_pairs(queries, documents, "persona")
-    query_at = {query: i for i, query in enumerate(queries["query"])}
-    item_at = {item: i for i, item in enumerate(documents["item"])}
-    expected = [left[query_at[q]] @ right[item_at[d]] for q, d in zip(pairs["query"], pairs["item"], strict=True)]
-    assert cosine_of_pairs(pairs, left, right) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 10**6])

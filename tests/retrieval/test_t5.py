@@ -1,7 +1,6 @@
 """A T5 encoder made as GTR-T5-XL is (mean pooling, dense layer, normalisation, float16 weights), tiny and random."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
@@ -11,7 +10,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, T5Config, T5EncoderModel
 
 from lib.retrieval.dense import encode, load_encoder
-from lib.retrieval.training import Finetuning, finetune_encoder
 
 pytestmark = pytest.mark.slow
 
@@ -73,19 +71,3 @@ def test_pooling_ignores_padding_and_vectors_do_not_depend_on_the_batch(encoder)
         assert encode(encoder, TEXTS, batch_size=size) == pytest.approx(vectors, abs=1e-5)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
     assert (vectors @ vectors.T)[~np.eye(4, dtype=bool)].max() < 0.999  # or every text would look alike
-
-
-def trained_on(gtr, rows, folder):
-    model, record = finetune_encoder(gtr, rows, folder, Finetuning(learning_rate=1e-2, batch_size=4))
-    return model, pd.Series([loss for _, loss in record["curve"]])
-
-
-def test_it_learns_from_queries_and_documents(gtr, encoder, tmp_path):
-    rows = [(word, f"{word} {WORDS[i - 1]}", WORDS[i - 3]) for i, word in enumerate(WORDS)] * 4
-    rows = pd.DataFrame(rows, columns=["query", "positive", "negative"])
-    model, losses = trained_on(gtr, rows, tmp_path / "a")
-    assert losses.tail(5).mean() < 0.8 * losses.head(5).mean()
-    assert not np.allclose(encode(model, TEXTS), encode(encoder, TEXTS), atol=1e-3)
-    assert {value.dtype for value in model.state_dict().values()} == {torch.float32}
-    again, _ = trained_on(gtr, rows, tmp_path / "a")  # the finished run, read back
-    assert (encode(again, TEXTS) == encode(model, TEXTS)).all()
