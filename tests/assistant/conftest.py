@@ -153,20 +153,15 @@ def tables(world):
 
 
 @pytest.fixture(scope="session")
-def habitual(make_world):
+def habitual_tables(make_world):
     """The world in which habits are all that the log tells: neither recency nor frequency is a signal."""
-    return make_world(seed=7, **SIZES, **HABITS_ALONE)
+    return frames(make_world(seed=7, **SIZES, **HABITS_ALONE))
 
 
 @pytest.fixture(scope="session")
-def habitual_tables(habitual):
-    return frames(habitual)
-
-
-@pytest.fixture(scope="session")
-def usage(habitual, habitual_tables):
-    """Every item of `habitual` with its source, whether it is gold, its opens and hours since the last one."""
-    world, tables = habitual, habitual_tables
+def usage(world, habitual_tables):
+    """Every item with its source, whether it is gold, its opens by habit and hours since the last one."""
+    tables = habitual_tables
     items = tables["items"].merge(tables["provenance"][["item", "source"]], on="item")
     items["gold"] = items["item"].isin(set(tables["gold"]["relevant"].explode()))
     opens = tables["opens"].groupby("item")["time"].agg(["size", "max"])
@@ -184,14 +179,11 @@ def records():
 
 @pytest.fixture
 def write_world(tmp_path, data):
-    """Writes records (dicts, or lines as they are) to a folder that `read_world` reads."""
+    """Writes records to a folder that `read_world` reads."""
 
     def write(records) -> Path:
         for name, entries in records.items():
-            lines = [
-                entry if isinstance(entry, str) else json.dumps(entry, default=str, ensure_ascii=False)
-                for entry in entries
-            ]
+            lines = [json.dumps(entry, default=str, ensure_ascii=False) for entry in entries]
             (tmp_path / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         shutil.copy(data / "toolbox.yaml", tmp_path / "toolbox.yaml")
         return tmp_path

@@ -229,11 +229,8 @@ CALENDAR = {"title": "Lesson", "start": "2023-12-09T10:00:00", "end": "2023-12-0
     ("change", "said"),
     [
         ({"opens": [{"time": "2023-12-07T06:01:00", "place": "home"}]}, "not after 2023-12-07T06:00:00"),
-        ({"opens": [{"time": "2023-12-01T06:00:00", "place": "home"}] * 5}, "at most 4"),
         ({"start": "2020-12-09T10:00:00"}, "at most a year before"),
-        ({"title": ""}, "title"),
         ({"id": "mail-1"}, "Extra inputs"),
-        ({"attendees": ["a"] * 9}, "at most 8"),
     ],
 )
 def test_items_that_are_not_as_asked_for(change, said):
