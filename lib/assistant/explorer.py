@@ -91,8 +91,8 @@ class Assistant:
         """What each setting shows the planner, and what it plans.
 
         Args:
-            labels: apis, relevant, plan, answers, also. Without them the settings that are upper bounds are left out,
-                and nothing is judged.
+            labels: need, apis, relevant, plan, answers, also. Without them the settings that are upper bounds are left
+                out, and nothing is judged.
 
         Returns:
             one row a setting: columns setting, items (ids), context (lines), tools (names), plan; with labels also
@@ -122,7 +122,7 @@ class Assistant:
         answer["context"] = [desk.context_lines(persona, text, items) if items else [] for items in answer["items"]]
         if labels is None:
             return answer
-        return answer.join(score_plans(plans, gold, desk.functions)[["failure", "why"]])
+        return answer.join(score_plans(plans, material)[["failure", "why"]])
 
 
 def open_assistant(book: Workbook) -> Assistant:

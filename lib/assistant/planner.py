@@ -278,24 +278,26 @@ def with_other_plans(gold: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     return gold.assign(also=[also.get(query, []) for query in gold["query"]])
 
 
-def score_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dict]) -> pd.DataFrame:
+def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
     """Each plan judged, by that of the right ones which comes nearest.
 
     Args:
         plans: columns query, tools, prompt, text.
-        gold: columns query, apis, plan, answers (JSON text) and, where other plans are right, too, also.
-        functions: OpenAI-style definitions of the whole toolbox.
+        world: whose gold plans are right, and those of their column also, where there is one.
 
     Returns:
         `plans` with `MEASURES`, each 0 or 100 (right_api: the APIs are right, whatever their arguments; arguments:
         ast_accuracy, NaN where the APIs are wrong, so that the means of both multiply to its mean; answerable: see
         `spelled_out`, NaN where no tools are shown); failure (the category of `lib.assistant.plans.ast_match`, empty
-        where right) and why (its sentence).
+        where right), why (its sentence), and the query's need.
     """
-    names, right = {function["name"] for function in functions}, {}
-    also = gold["also"] if "also" in gold else [[]] * len(gold)
-    for (query, *plan), others in zip(gold[["query", *RightPlan._fields]].itertuples(index=False), also, strict=True):
-        right[query] = [RightPlan(*plan), *others]
+    gold, functions = world.gold.set_index("query"), world.desk.functions
+    names, also = (
+        {function["name"] for function in functions},
+        gold.get("also", pd.Series([[]] * len(gold), gold.index)),
+    )
+    labels = gold[list(RightPlan._fields)].itertuples(index=False, name=None)
+    right = {query: [RightPlan(*plan), *also[query]] for query, plan in zip(gold.index, labels, strict=True)}
     rows = []
     for query, tools, prompt, text in plans[["query", "tools", "prompt", "text"]].itertuples(index=False):
         match, called = best_match(text, right[query], functions), sorted(api_names(text))
@@ -312,7 +314,8 @@ def score_plans(plans: pd.DataFrame, gold: pd.DataFrame, functions: Sequence[dic
                 match.sentence,
             )
         )
-    return plans.reset_index(drop=True).join(pd.DataFrame(rows, columns=[*MEASURES, "failure", "why"]))
+    plans = plans.assign(need=plans["query"].map(gold["need"])).reset_index(drop=True)
+    return plans.join(pd.DataFrame(rows, columns=[*MEASURES, "failure", "why"]))
 
 
 def spelled_out(prompt: str, tools: Sequence[str], right: Sequence[RightPlan]) -> bool:

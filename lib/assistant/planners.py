@@ -4,18 +4,11 @@ tuned, which stands where the paper has GPT-4.
 A planner learns training queries in the five forms of prompt by turns, each with its gold plan. Gold labels enter
 prompts in the two settings that are upper bounds, and prompts and targets of training queries; nowhere else.
 
-Plans of all three come with the project (`lib.generation.answers`): those of the larger model take two cores hours.
-
-Untuned, it is told the rules as the system, and shown four training queries with their plans as earlier turns of a
-conversation, in the form of the setting that it is asked in; then comes what the planner is shown. Rules and turns were
-chosen on 40 training queries, before any evaluation query was asked. With rules and examples in one message the model
-wrote further requests or `default()`, and planned 0 to 18% right with the right tool and context; as turns 55%. Eight
-examples instead of four (57.5%) and sterner words against a second call (55%) were not worth their tokens.
-
-The four (`data/answers/instruct_examples.jsonl`) were drawn from the simulated world, of different APIs, among training
-queries whose prompt with retrieved tools and context spells out the gold plan: one that cannot be read off its prompt
-would teach to invent. They are kept, since another processor may retrieve another tool for one of them, and then all
-conversations would be other ones.
+Untuned, the larger model is told the rules as the system, and shown four training queries with their plans as earlier
+turns, in the form of the setting that it is asked in. Rules and turns were chosen on 40 training queries, before any
+evaluation query was asked; with rules and examples in one message it planned 0 to 18% right with the right tool and
+context, as turns 55%. The four (`data/answers/instruct_examples.jsonl`) are of different APIs and training queries
+whose prompt spells the gold plan out. They are kept, since another processor may retrieve another tool for one of them.
 
 Tuned, it learned from the planner's own pairs. Its adapter would not fit into the project, so its plans are kept under
 a hash of base model, lesson and settings in the place of weights.
@@ -352,7 +345,7 @@ def plan(
         seed: of the draw.
 
     Returns:
-        columns of `Material.prompted`, text, need, and those of `score_plans`.
+        columns of `Material.prompted`, text, and those of `score_plans`.
     """
     prompts = world.prompted(queries, settings, thoughts)
     if wanted is not None:
@@ -362,7 +355,7 @@ def plan(
             kinds = world.gold.set_index("query")["kind"].loc[queries["query"]]
             asked = equal_shares(queries, kinds, wanted, seed)["query"].tolist() if planner.asks else []
         prompts = prompts[prompts["query"].isin(asked)]
-    return _judged(prompts.assign(text=planner.write(prompts)), world)
+    return score_plans(prompts.assign(text=planner.write(prompts)), world)
 
 
 def plan_second_calls(at_once: pd.DataFrame, world: Material, planner: Planner) -> pd.DataFrame:
@@ -371,15 +364,10 @@ def plan_second_calls(at_once: pd.DataFrame, world: Material, planner: Planner) 
     steps = world.second_steps(at_once, at_once["text"])
     rows = at_once[["query", "setting", "tools", "items", "prompt"]]
     texts = [f"{a}\n{b}" for a, b in zip(steps["first"], planner.write(steps), strict=True)]
-    return _judged(rows.assign(text=texts), world)
+    return score_plans(rows.assign(text=texts), world)
 
 
 def floor_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
     """What needs no language model (`Desk.template`) for the prompts of some plans, which show tools and items."""
     texts = [world.desk.template(*shown) for shown in zip(plans["tools"], plans["items"], strict=True)]
-    return _judged(plans[["query", "setting", "tools", "items", "prompt"]].assign(text=texts), world)
-
-
-def _judged(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
-    need = plans["query"].map(world.gold.set_index("query")["need"])
-    return score_plans(plans.assign(need=need), world.gold, world.desk.functions)
+    return score_plans(plans[["query", "setting", "tools", "items", "prompt"]].assign(text=texts), world)

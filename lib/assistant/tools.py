@@ -161,12 +161,8 @@ class ToolWorld(RankerTask):
         if setting == ALONE:
             return queries["text"].tolist()
         how, n = self.wording
-        return with_words(queries, self.words(setting, how, ALL_ITEMS if setting == ORACLE else n))
-
-    def words(self, setting: str, wording: str, n_items: int) -> pd.Series:
-        """A setting's context in words, by query (see `context_words`)."""
-        shown = self.items[["item", "app", "title", "text"]]
-        return context_words(self.contexts[setting].merge(shown, on="item"), wording, n_items)
+        shown = self.contexts[setting].merge(self.items[["item", "app", "title", "text"]], on="item")
+        return with_words(queries, context_words(shown, how, ALL_ITEMS if setting == ORACLE else n))
 
     @cached_property
     def asked_vectors(self) -> dict[str, np.ndarray]:
@@ -199,11 +195,7 @@ class ToolWorld(RankerTask):
 
 
 def tools_of_plans(plans: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Columns `by` and item: the distinct APIs of each plan. `default` says that no tool fits, so it is none.
-
-    Args:
-        plans: columns `by` and apis.
-    """
+    """Columns `by` and item: the distinct APIs of plans (columns `by` and apis), of which `default` is none."""
     pairs = plans[[*by, "apis"]].explode("apis").rename(columns={"apis": "item"}).drop_duplicates()
     return pairs[pairs["item"] != DEFAULT_API].dropna().reset_index(drop=True)
 
@@ -249,16 +241,13 @@ def with_words(queries: pd.DataFrame, words: pd.Series) -> list[str]:
 
 
 def best_wording(world: ToolWorld, setting: str, n_queries: int) -> tuple[str, int]:
-    """The wording of a setting's context and the number of items with which most tools are found: highest mean recall
-    at K = 3, 5 and 10 over a sample of training queries, by the labelled plans alone. Other plans count where methods
-    are judged."""
+    """The wording of a setting's context and the number of items with the highest mean recall of tools at K = 3, 5 and
+    10 over a sample of training queries, by the labelled plans alone; other plans count where methods are judged."""
     training = world.side("training")
     sample = equal_shares(training, training["kind"], n_queries, world.seed).reset_index(drop=True)
     options = [(wording, n) for wording in WORDINGS for n in TRIED_NUMBERS]
-    runs = {}
-    for number, option in enumerate(options):
-        texts = with_words(sample, world.words(setting, *option))
-        runs[number] = rank_by_cosine(world, sample, world.encode(texts))
+    texts = [replace(world, wording=option).texts(setting, sample) for option in options]
+    runs = {number: rank_by_cosine(world, sample, world.encode(part)) for number, part in enumerate(texts)}
     labelled = replace(world, also=world.also.iloc[:0], gold_apps=world.gold_apps.iloc[:0])
     mean = recall_of_tools(runs, labelled, sample["query"].tolist(), TRIED_CUTOFFS).mean().groupby("method").mean()
     return options[mean.idxmax()]
@@ -267,22 +256,17 @@ def best_wording(world: ToolWorld, setting: str, n_queries: int) -> tuple[str, i
 # ---------------------------------------------------------------- contexts: columns query, item, rank
 
 
-def context_by_search(frames: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """The first items of each query of a world by semantic search, which has learned from no label."""
-    pairs = candidate_pairs(frames["queries"], frames["items"], on="persona")
-    ranked = rank_pairs(pairs, cosine_of_pairs(pairs, vectors["queries"], vectors["items"]))
-    return ranked[ranked["rank"] <= DEPTH]
-
-
-def context_by_lambdamart(
+def retrieved_contexts(
     frames: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], seed: int, threads: int
-) -> pd.DataFrame:
-    """The same by a LambdaMART that learns in the world; of training queries each by one that saw none of its
-    persona's."""
+) -> dict[str, pd.DataFrame]:
+    """The first items of each query of a world by setting: by a LambdaMART that learns in it, of training queries each
+    by one that saw none of its persona's; and by semantic search, which learns from no label."""
     task = RankingTask.of_world(frames, vectors, max(TRIED_CUTOFFS), seed, CONTEXT_FOLDS, threads)
     _, scores = task.fit()
-    ranked = pd.concat([task.rank(scores, task.training), task.rank(scores)], ignore_index=True)
-    return ranked[ranked["rank"] <= DEPTH]
+    learned = pd.concat([task.rank(scores, task.training), task.rank(scores)], ignore_index=True)
+    pairs = candidate_pairs(frames["queries"], frames["items"], on="persona")
+    searched = rank_pairs(pairs, cosine_of_pairs(pairs, vectors["queries"], vectors["items"]))
+    return {setting: run[run["rank"] <= DEPTH] for setting, run in ((CONTEXT, learned), (BY_SEARCH, searched))}
 
 
 def context_controls(frames: Mapping[str, pd.DataFrame], run: pd.DataFrame, seed: int) -> dict[str, pd.DataFrame]:

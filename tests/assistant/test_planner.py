@@ -22,7 +22,6 @@ from lib.assistant.planner import (
 )
 from lib.assistant.plans import RightPlan
 from lib.assistant.schemas import InputError
-from lib.assistant.toolbox import signature
 from lib.assistant.tools import ALONE, BY_SEARCH, CONTEXT, named_world
 
 FUNCTIONS = [
@@ -198,16 +197,12 @@ def test_the_second_step_follows_what_was_planned_not_the_label():
     assert f"Result: {NOTHING_FOUND}" in hopeless["prompt"].iloc[0]
 
 
-def test_signatures_mark_optional_arguments():
-    assert signature(FUNCTIONS[1]) == "send_mail(to, subject, body?)"
-
-
 # ---------------------------------------------------------------- scores
 
 
 def scored(query, texts, gold=GOLD):
     plans = pd.DataFrame({"query": query, "text": list(texts), "tools": None, "prompt": ""})
-    return score_plans(plans, gold, FUNCTIONS)
+    return score_plans(plans, material_of(gold))
 
 
 def test_plans_are_scored_by_every_measure():
@@ -247,8 +242,8 @@ def test_a_plan_that_does_as_well_is_right_for_its_query_alone():
 
 def test_answerable_means_that_the_prompt_spells_it_out():
     def share(setting, gold=GOLD, **numbers):
-        plans = material_of(gold, **numbers).prompted(QUERIES, [setting]).assign(text="")
-        return score_plans(plans, gold, FUNCTIONS)["answerable"].tolist()
+        there = material_of(gold, **numbers)
+        return score_plans(there.prompted(QUERIES, [setting]).assign(text=""), there)["answerable"].tolist()
 
     assert np.isnan(share("lower_bound")).all()
     assert share("upper_bound") == [0, 100, 0]
@@ -322,5 +317,5 @@ def test_without_retrieval_hard_gives_nothing_away(hard, data):
     for name, frames in {"hard": hard[0], "explicit": named_world(data, "explicit", SIZE, 3)}.items():
         there = Material.of_world(frames, hard[1], BY_SEARCH, 1, 1)
         plans = there.prompted(frames["queries"].query("split == 'evaluation'"), ["upper_bound"]).assign(text="")
-        answerable[name] = score_plans(plans, there.gold, there.desk.functions)["answerable"].mean()
+        answerable[name] = score_plans(plans, there)["answerable"].mean()
     assert answerable["hard"] < 20 < 70 < answerable["explicit"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from copy import deepcopy
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib.assistant.plans import (
@@ -21,7 +20,6 @@ from lib.assistant.plans import (
 )
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import InputError
-from lib.assistant.toolbox import DEFAULT_API
 
 relaxed = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], database=None
@@ -288,12 +286,6 @@ def test_matching_is_not_greedy():
         assert ast_match("\n".join(order), answers[::-1], FG)
 
 
-def test_wrong_call_is_compared_to_the_answer_with_its_api():
-    result = ast_match("g(x=9)\nf(x=1)", [{"f": {"x": [1]}}, {"g": {"x": [3]}}], FG)
-    assert result.category == "wrong_value"
-    assert "g(x) is 9" in result.sentence
-
-
 @pytest.mark.parametrize(
     "answers", ["[", "5", [5], {"f": {}}, [{"f": []}], [{"f": {"x": 1}}], None, "[" * 100_000], ids=lambda a: str(a)[:9]
 )
@@ -365,15 +357,6 @@ plans = st.lists(
     min_size=1,
     max_size=4,
 )
-TYPES = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "float",
-    list: "array",
-    dict: "dict",
-    type(None): "null",
-}
 
 
 def print_plan(calls):
@@ -391,14 +374,6 @@ def answers_of(calls):
     return [{name: {key: [acceptable(value)] for key, value in arguments.items()}} for name, arguments in calls]
 
 
-def functions_of(calls):
-    """Definitions that fit the first call of each API; the arguments' types are those of the values."""
-    return [
-        function(name, list(arguments), **{key: TYPES[type(value)] for key, value in arguments.items()})
-        for name, arguments in calls
-    ]
-
-
 @given(plans)
 @relaxed
 def test_printed_plan_parses_back(calls):
@@ -411,84 +386,3 @@ def test_a_plan_matches_itself_in_any_order_of_calls_and_arguments(calls, random
     shuffled = [(name, dict(random.sample(list(args.items()), len(args)))) for name, args in calls]
     random.shuffle(shuffled)
     assert ast_match(print_plan(shuffled), answers_of(calls), [])
-    first = calls[:1]
-    shuffled = [(name, dict(random.sample(list(args.items()), len(args)))) for name, args in first]
-    assert ast_match(print_plan(shuffled), json.dumps(answers_of(first)), functions_of(first))
-
-
-def broken(value):
-    """A value that no reader takes for `value`."""
-    if isinstance(value, bool | None):
-        return {True: False, False: True, None: "none"}[value]
-    if isinstance(value, int):
-        return value + 1
-    if isinstance(value, float):
-        return -value - 1
-    if isinstance(value, str):
-        return value + "x"
-    return [*value, 0] if isinstance(value, list) else {**value, "a key more": 0}
-
-
-def breakages(value):
-    """Every copy of a value in which one part, or the whole, is broken, or of another type."""
-    yield broken(value)
-    yield [value]
-    if isinstance(value, list | dict):
-        for key in range(len(value)) if isinstance(value, list) else list(value):
-            for part in breakages(value[key]):
-                copy = deepcopy(value)
-                copy[key] = part
-                yield copy
-
-
-@given(plans, st.data())
-@relaxed
-def test_any_single_broken_value_is_rejected(calls, data):
-    number = data.draw(st.integers(0, len(calls) - 1))
-    name, arguments = calls[number]
-    assume(arguments)
-    key = data.draw(st.sampled_from(sorted(arguments)))
-    value = data.draw(st.sampled_from(list(breakages(arguments[key]))))
-    assume(value != arguments[key])  # -x - 1 is x for -0.5
-    spoilt = [*calls[:number], (name, arguments | {key: value}), *calls[number + 1 :]]
-    result = ast_match(print_plan(spoilt), answers_of(calls), [])
-    assert result.category in ("wrong_value", "wrong_type")
-    without = {other: part for other, part in arguments.items() if other != key}
-    for changed in (without, arguments | {"another": 1}):
-        spoilt = [*calls[:number], (name, changed), *calls[number + 1 :]]
-        assert not ast_match(print_plan(spoilt), answers_of(calls), [])
-    spoilt = [*calls[:number], ("other", arguments), *calls[number + 1 :]]
-    assert ast_match(print_plan(spoilt), answers_of(calls), []).category == "wrong_api"
-
-
-# ---------------------------------------------------------------- gold plans
-
-
-@pytest.fixture(scope="module")
-def small_world(make_world):
-    return make_world(seed=3, n_personas=60, n_training_queries=240, n_evaluation_queries=60)
-
-
-def test_gold_plans_match_their_own_answers(small_world):
-    names, functions = set(small_world.toolbox.apis), small_world.toolbox.functions
-    for gold in small_world.gold:
-        assert ast_match(gold.plan, gold.answers, functions)
-        assert ast_match(gold.plan, json.dumps(gold.answers), functions)
-        assert exact_match(gold.plan, gold.plan)
-        assert api_names(gold.plan) == gold.apis
-        assert not hallucinated(gold.plan, names)
-
-
-def test_altered_gold_plans_match_no_more(small_world):
-    functions = small_world.toolbox.functions
-    altered = 0
-    for gold in small_world.gold:
-        calls = parse_plan(gold.plan)
-        for number, (name, arguments) in enumerate(calls):
-            for key, value in arguments.items():
-                spoilt = [*calls[:number], (name, arguments | {key: broken(value)}), *calls[number + 1 :]]
-                assert ast_match(print_plan(spoilt), gold.answers, functions).category == "wrong_value"
-                altered += 1
-        if gold.apis != [DEFAULT_API]:
-            assert ast_match("default()", gold.answers, functions).category in ("wrong_api", "wrong_number_of_calls")
-    assert altered > len(small_world.gold)

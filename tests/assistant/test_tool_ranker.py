@@ -113,16 +113,6 @@ def test_labels_dealt_anew_teach_nothing(world):
     assert recall(task, known_run(task, None)) > floor + 30
 
 
-@pytest.mark.parametrize("n_needs", [1, 2])
-def test_a_world_of_few_needs_is_ranked_all_the_same(world, n_needs):
-    task, told = world
-    few = replace(task, queries=task.queries.assign(need=[f"n{n % n_needs}" for n in range(N_QUERIES)]))
-    run = PlanLessons.of(few, "new").rank(told)
-    assert len(run) == 24 * (N_QUERIES - N_TRAINING)
-    if n_needs == 1:
-        assert (run["score"] == 0).all(), "no other need to learn from"
-
-
 def lied(task, queries):
     """The task with other plans for some queries."""
     gold = task.gold.assign(item=task.gold["item"].mask(task.gold["query"].isin(queries), "mail_0"))
@@ -206,13 +196,6 @@ def test_with_one_tool_or_none_to_learn_the_classifier_is_a_count(world, item):
     chance, share = PlanLessons.of(replace(task, gold=task.gold.assign(item=item))).without(frozenset()).T
     np.testing.assert_array_equal(chance, share)
     assert share.max() == (item == "mail_0")
-
-
-def test_an_api_is_read_off_the_embedding():
-    rng = np.random.default_rng(0)
-    vectors = np.vstack([rng.normal([0, 3], 0.1, (20, 2)), rng.normal([3, 0], 0.1, (20, 2))])
-    model = api_classifier(vectors, pd.Series(["call"] * 20 + ["send_mail"] * 20))
-    assert model.predict(np.array([[0.0, 3.0], [3.0, 0.0]])).tolist() == ["call", "send_mail"]
 
 
 def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
