@@ -31,62 +31,53 @@ def likeness(left: str, right: str) -> float:
     return SequenceMatcher(None, left.casefold(), right.casefold(), autojunk=False).ratio()
 
 
-class Snapper:
-    """Repairs flows against a catalogue.
+def snapped(text: str, catalogue: Catalogue) -> str:
+    """A flow with no made-up name or key; the text as it was where it has none, or does not parse.
 
     A made-up name becomes the API whose connector and operation are most alike, each counted half; a connector that
     exists is kept. A made-up key becomes the key of that API that is most alike and that the call does not have, the
     pairs most alike first. Ties go to the name that comes first. A key is dropped where the API has none left. Keys
     that a dynamic API may have undeclared stay.
-
-    Example:
-        >>> Snapper(catalogue).repair('x = await shared_teams.PostMesage({"mesage": "hi"});')
     """
+    try:
+        flow = parse(text)
+    except FlowError:
+        return text
+    report = validate(flow, catalogue)
+    made_up = report.made_up_names or report.made_up_parameters
+    return print_flow(Flow(_snapped(flow.statements, catalogue))) if made_up else text
 
-    def __init__(self, catalogue: Catalogue):
-        self.catalogue = catalogue
-        self.names = sorted(catalogue.apis)
-        self.nearest = cache(self._nearest)
 
-    def repair(self, text: str) -> str:
-        """A flow with no made-up name or key; the text as it was where it has none, or does not parse."""
-        try:
-            flow = parse(text)
-        except FlowError:
-            return text
-        report = validate(flow, self.catalogue)
-        if not report.made_up_names and not report.made_up_parameters:
-            return text
-        return print_flow(Flow(tuple(map(self._statement, flow.statements))))
+def _snapped(statements: tuple[Statement, ...], catalogue: Catalogue) -> tuple[Statement, ...]:
+    made: list[Statement] = []
+    for one in statements:
+        if isinstance(one, Call):
+            made.append(_snapped_call(one, catalogue))
+        elif isinstance(one, For):
+            made.append(replace(one, body=_snapped(one.body, catalogue)))
+        else:
+            branches = tuple(replace(branch, body=_snapped(branch.body, catalogue)) for branch in one.branches)
+            made.append(If(branches, _snapped(one.otherwise, catalogue)))
+    return tuple(made)
 
-    def _statement(self, statement: Statement) -> Statement:
-        if isinstance(statement, Call):
-            return self._call(statement)
-        if isinstance(statement, For):
-            return replace(statement, body=tuple(map(self._statement, statement.body)))
-        branches = (replace(one, body=tuple(map(self._statement, one.body))) for one in statement.branches)
-        return If(tuple(branches), tuple(map(self._statement, statement.otherwise)))
 
-    def _call(self, call: Call) -> Call:
-        api = self.catalogue[call.api if call.api in self.catalogue else self.nearest(call.api)]
-        made_up = made_up_keys(call, api)
-        free = sorted(set(api.keys) - set(call.keys))
-        chosen: dict[str, str] = {}
-        pairs = sorted((-likeness(before, after), before, after) for before in made_up for after in free)
-        for _, before, after in pairs:
-            if before not in chosen and after not in chosen.values():
-                chosen[before] = after
-        dropped = set(made_up) - set(chosen)
-        kept = [(chosen.get(key, key), value) for key, value in call.parameters.pairs if key not in dropped]
-        return replace(call, api=api.name, parameters=Object(tuple(kept)))
-
-    def _nearest(self, made_up: str) -> str:
-        connector, _, operation = made_up.partition(".")
-        own = [name for name in self.names if name.startswith(f"{connector}.")]
+def _snapped_call(call: Call, catalogue: Catalogue) -> Call:
+    name = call.api
+    if name not in catalogue:
+        connector, _, operation = name.partition(".")
+        own = sorted(known for known in catalogue.apis if known.startswith(f"{connector}."))
         halves = cache(likeness)  # a connector is compared once
 
-        def alike(name: str) -> float:
-            other, _, its = name.partition(".")
+        def alike(known: str) -> float:
+            other, _, its = known.partition(".")
             return round(halves(connector, other) + likeness(operation, its), 9)
 
-        return max(own or self.names, key=alike)  # of several the first
+        name = max(own or sorted(catalogue.apis), key=alike)  # of several the first
+    made_up, chosen = made_up_keys(call, catalogue[name]), dict[str, str]()
+    free = sorted(set(catalogue[name].keys) - set(call.keys))
+    for _, before, after in sorted((-likeness(one, key), one, key) for one in made_up for key in free):
+        if before not in chosen and after not in chosen.values():
+            chosen[before] = after
+    dropped = set(made_up) - set(chosen)
+    kept = [(chosen.get(key, key), value) for key, value in call.parameters.pairs if key not in dropped]
+    return replace(call, api=name, parameters=Object(tuple(kept)))

@@ -7,7 +7,7 @@ import pytest
 
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import called_apis, parse, validate
-from lib.workflows.repair import Snapper, likeness
+from lib.workflows.repair import likeness, snapped
 
 
 @dataclass
@@ -58,27 +58,26 @@ APIS = Catalogue(
     ],
 )
 def test_what_is_made_up_becomes_the_nearest_that_exists(written, repaired):
-    assert Snapper(APIS).repair(written) == repaired
+    assert snapped(written, APIS) == repaired
 
 
 def test_ties_go_to_the_first_name():
     apis = [Api("b.Do"), Api("a.Do")]
     for order in itertools.permutations(apis):
-        assert Snapper(Catalogue({api.name: api for api in order}, {})).repair("c.Do();") == "a.Do();"
+        assert snapped("c.Do();", Catalogue({api.name: api for api in order}, {})) == "a.Do();"
 
 
 def test_calls_in_branches_and_loops_are_repaired():
     text = "if (a) { shared_todoist.A(); } else if (b) { shared_todoist.CloseTsk(); } else { shared_teams.Post(); }"
     for flow in (text, f"for (one of x) {{ {text} }}"):
-        repaired = parse(Snapper(APIS).repair(flow))
+        repaired = parse(snapped(flow, APIS))
         assert not validate(repaired, APIS).made_up_names
         assert called_apis(repaired)[1:] == ["shared_todoist.CloseTask", "shared_teams.PostMessage"]
 
 
 def test_right_flows_are_untouched(pairs, catalogue):
-    snapper = Snapper(catalogue)
     for dsl in pairs["dsl"].head(300):
-        assert snapper.repair(dsl) == dsl
+        assert snapped(dsl, catalogue) == dsl
 
 
 def test_likeness():
