@@ -34,8 +34,8 @@ MOST_ATTEMPTS = 200
 # ---------------------------------------------------------------- a plan in words and in the DSL
 
 
-def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) -> tuple[Flow, dict[str, Any]]:
-    """The flow of a plan; and its request with how it was made: the columns request, frame and said of `generate`.
+def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) -> tuple[str, Flow, list[list[str]]]:
+    """A request for a plan, its flow, and of each call the keys of the arguments that the request says.
 
     Raises:
         Unsayable: an output to test or a value is wanting.
@@ -60,10 +60,9 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         tested = tuple(Branch(test.condition, body) for test, body in zip(tests, bodies, strict=True))
         after, called, _ = _sequence(draft, plan.after, visible)
         statements = [*statements, If(tested, otherwise), *called]
-    request, frame = composed(draft, build, Parts(opening, before, branches, after))
-    how = {"request": typed(draft, request), "frame": frame, "said": draft.said}
+    request = typed(draft, composed(draft, build, Parts(opening, before, branches, after)))
     flow = Flow((trigger, *statements))
-    return Flow(_without_unused(flow.statements, {TRIGGER, *variables_used(flow)})), how
+    return request, Flow(_without_unused(flow.statements, {TRIGGER, *variables_used(flow)})), draft.said
 
 
 def _sequence(draft: Draft, apis: Sequence[API], visible: list[Output]) -> tuple[list[str], list[Call], list[Output]]:
@@ -143,10 +142,10 @@ class FlowSource:
             if plan is None:
                 continue
             try:
-                flow, how = write(plan, self.wordings, split, rng)
+                request, flow, said = write(plan, self.wordings, split, rng)
             except Unsayable:
                 continue
-            pair = pair_of(f"{split}-{index:05d}", split, flow=flow, **how)
+            pair = pair_of(f"{split}-{index:05d}", split, request, flow, said)
             if parse(pair["dsl"]) != flow:
                 raise RuntimeError(f"does not round-trip: {pair['dsl']}")
             return pair
@@ -177,7 +176,7 @@ def generate(
     Returns:
         One row a pair, in the order of `SPLITS`: pair (id), split, request, dsl, apis (list, in order of text; the
         trigger's first), said (for each call, in order of text, the keys of the arguments that the request says; for
-        scores alone), frame (the template that the request begins with).
+        scores alone).
 
     Raises:
         InputError: no trigger or no action of the catalogue has phrases and is for training.

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 Split = Literal["training", "test", "unseen", "test_same"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 # Of a frame of pairs; `lib.workflows.generating.generate` tells what they hold.
-COLUMNS = "pair split request dsl apis said frame".split()
+COLUMNS = "pair split request dsl apis said".split()
 FIRST_UNSEEN = 408  # unseen pairs whose requests are encoded with those of training and test
 
 
@@ -46,11 +46,10 @@ def training_hash(pairs: pd.DataFrame, how: Any) -> str:
     return digest.hexdigest()
 
 
-def pair_of(name: str, split: str, request: str, flow: Flow, **how: Any) -> dict[str, Any]:
-    """A pair, by `COLUMNS`, with what its flow tells. It has no frame unless one is given, and is taken to say all
-    arguments unless `said` has the keys of each call that it says."""
+def pair_of(name: str, split: str, request: str, flow: Flow, said: list[list[str]] | None = None) -> dict[str, Any]:
+    """A pair, by `COLUMNS`. It is taken to say all arguments unless `said` has the keys of each call that it says."""
     told = {"pair": name, "split": split, "request": request, "dsl": print_flow(flow), "apis": called_apis(flow)}
-    return told | {"said": [list(call.keys) for call in calls(flow)], "frame": ""} | how
+    return told | {"said": said or [list(call.keys) for call in calls(flow)]}
 
 
 def normal_form(request: str) -> str:
@@ -71,8 +70,8 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
     """Your own pairs from JSON lines: `request` and `dsl`, and where wanted `id` and `split` (training unless given).
 
     Returns:
-        As `lib.workflows.generating.generate`; `frame` is empty, and `said` has all arguments. A
-        warning counts the flows with an API or a parameter that the catalogue lacks, and names the first.
+        As `lib.workflows.generating.generate`; `said` has all arguments. A warning counts the flows with an API or a
+        parameter that the catalogue lacks, and names the first.
 
     Raises:
         InputError: the file holds no training or no test pair, a record has a wrong field, an id is there twice, or a
@@ -143,22 +142,12 @@ def read_reworded(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def sample(pairs: pd.DataFrame, split: str, n: int, seed: int) -> pd.DataFrame:
-    """The first n pairs of one seeded order of a split, so that samples of different sizes nest.
-
-    Args:
-        pairs: columns pair, split, and whatever else.
-        split: one of `SPLITS`.
-        n: how many; all of them where there are fewer.
-        seed: of the order.
-
-    Returns:
-        Rows of `pairs` in the seeded order.
-    """
+    """The first n pairs of one seeded order of a split, or all that there are: samples of different sizes nest."""
     rows = pairs[pairs["split"] == split]
     return rows.iloc[np.random.default_rng(seed).permutation(len(rows))[:n]]
 
 
-# ---------------------------------------------------------------- values, and what training and test share
+# ---------------------------------------------------------------- values, and nearest requests
 
 
 def read_values(path: str | Path) -> dict[str, list]:
@@ -175,26 +164,6 @@ def read_values(path: str | Path) -> dict[str, list]:
         if len(set(examples)) < len(examples) or len(examples) < (2 if kind == "boolean" else 8):
             raise InputError(f"{path}, {kind}: needs at least eight values, each once")
     return values
-
-
-def check_splits(pairs: pd.DataFrame, catalogue: Catalogue) -> None:
-    """What holds of simulated pairs: training and a test set share no request, training and `test` no frame, and APIs
-    held out are in each unseen pair and in no other.
-
-    Raises:
-        ValueError: it does not hold; says what.
-    """
-    split = pairs["split"]
-    for what, values, apart in (
-        ("requests", pairs["request"].map(normal_form), ("test", "test_same")),
-        ("frames of requests", pairs["frame"], ("test",)),
-    ):
-        known = set(values[split == "training"])
-        if (values.isin(known) & split.isin(apart)).any():
-            raise ValueError(f"training and test pairs share {what}")
-    without = pairs["apis"].map({api.name for api in catalogue if not api.in_training}.isdisjoint)
-    if (without == (split == "unseen")).any():
-        raise ValueError("an unseen pair uses no API held out, or a training or test pair uses one")
 
 
 def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: Path | None = None) -> np.ndarray:

@@ -88,8 +88,8 @@ def apply_review(
         catalogue: what a fixed flow may call.
 
     Returns:
-        The pairs in their order, without frame where a pair was fixed; and decision, pairs: how many test pairs were
-        kept, fixed and dropped, are still undecided, and not in the file.
+        The pairs in their order; and decision, pairs: how many test pairs were kept, fixed and dropped, are still
+        undecided, and not in the file.
 
     Raises:
         InputError: a line's pair is no test pair or has another request or flow by now; a fixed flow does not parse,
@@ -107,7 +107,7 @@ def apply_review(
         if line.dsl_fixed:
             changes[line.id] = _with_flow(line, known.loc[line.id, "apis"], where, catalogue)
         elif line.request_fixed:
-            changes[line.id] = {"request": line.request_fixed, "frame": ""}
+            changes[line.id] = {"request": line.request_fixed}
     dropped = {line.id for line in review.values() if line.decision == "drop"}
     if dropped == set(known.index):
         raise InputError(f"{next(iter(review)).rpartition(', ')[0]}: decision: every test pair is dropped")

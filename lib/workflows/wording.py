@@ -177,8 +177,8 @@ def draw_build(rng: random.Random, n_before: int, conditional: bool) -> str:
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
-def composed(draft: Draft, build: str, parts: Parts) -> tuple[str, str]:
-    """The text of a request and the frame that it begins with.
+def composed(draft: Draft, build: str, parts: Parts) -> str:
+    """The text of a request.
 
     Args:
         build: "trigger" ("When …, do …"), "wish" ("When …, I want to …"), "action" ("Do … when …, but only if …"),
@@ -193,17 +193,16 @@ def composed(draft: Draft, build: str, parts: Parts) -> tuple[str, str]:
             pieces.append(_in_style(pick("TELEGRAPH_IFS"), parts.branches, " + "))
         if parts.after:
             pieces.append("always: " + " + ".join(parts.after))
-        return opening.replace("{t}", parts.trigger) + arrow.join(pieces), opening
+        return opening.replace("{t}", parts.trigger) + arrow.join(pieces)
     if build == "steps":
         opening, mark, between = pick("STEPS")
         conditional = [_in_style(pick("IF_STYLES"), parts.branches)] if parts.branches else []
         pieces = [*parts.before, *conditional, *(f"in any case {action}" for action in parts.after)]
         start = _framed(draft, opening, parts.trigger).replace("{n0}", "1")
         lines = [mark.replace("{n}", str(number)) + piece for number, piece in enumerate(pieces, start=2)]
-        return start + " " + between.join(lines), opening
+        return start + " " + between.join(lines)
     if build == "only":
-        template = pick("TRIGGER_ONLY")
-        return _framed(draft, template, parts.trigger), template
+        return _framed(draft, pick("TRIGGER_ONLY"), parts.trigger)
     if build == "action":
         template = pick("ACTION_FIRST")
         if at_once:
@@ -214,10 +213,9 @@ def composed(draft: Draft, build: str, parts: Parts) -> tuple[str, str]:
             text = _framed(draft, template, parts.trigger, " and ".join(parts.before))
             if parts.branches:
                 text += ". " + capital(_in_style(pick("IF_STYLES"), parts.branches))
-        return text + _after(draft, parts), template
+        return text + _after(draft, parts)
     if build == "wish" and not at_once:  # nobody wishes for a condition
-        template = pick("WISH_FIRST")
-        return _framed(draft, template, parts.trigger, _body(draft, parts)), template
+        return _framed(draft, pick("WISH_FIRST"), parts.trigger, _body(draft, parts))
     trigger = parts.trigger
     if at_once and draft.rng.random() < MERGED_SHARE:
         (condition, actions), *rest = parts.branches
@@ -226,7 +224,7 @@ def composed(draft: Draft, build: str, parts: Parts) -> tuple[str, str]:
     else:
         body = _body(draft, parts)
     template = pick("TRIGGER_PLAIN" if draft.rng.random() < PLAIN_SHARE else "TRIGGER_CHATTY")
-    return _framed(draft, template, trigger, body), template
+    return _framed(draft, template, trigger, body)
 
 
 def _framed(draft: Draft, template: str, trigger: str, body: str = "") -> str:

@@ -80,7 +80,6 @@ def test_pairs_are_kept_fixed_and_dropped(path, pairs, catalogue):
     apis = ["shared_microsoftforms.CreateFormWebhook", "shared_outlook.SendEmailV2"]
     assert rows.loc[ids[3], ["request", "dsl", "apis"]].tolist() == [old.loc[ids[3], "request"], MAIL, apis]
     assert rows.loc[ids[4], ["request", "dsl"]].tolist() == ["Start with a form", FORM]
-    assert rows.loc[ids[2:5], "frame"].tolist() == [""] * 3
     pd.testing.assert_frame_equal(pairs, before)
     assert is_judged(path)
 
@@ -161,7 +160,7 @@ def test_files_that_are_no_review(path, pairs, catalogue):
 @given(text=st.text())
 def test_what_people_write_survives_the_file(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "survives.jsonl"
-    row = ["test-1", "test", text or "x", FORM, ["a.b"], [[]], ""]
+    row = ["test-1", "test", text or "x", FORM, ["a.b"], [[]]]
     pairs = pd.DataFrame([row, ["test-2", *row[1:2], "y z", *row[3:]]], columns=COLUMNS)
     path.write_text("".join(f"{line}\n" for line in review_lines(pairs, 7)), encoding="utf-8", newline="")
     result, _ = apply_review(pairs, read_review(path), {})
