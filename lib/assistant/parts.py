@@ -30,7 +30,7 @@ from lib.assistant.search_training import (
     train_fold_cosines,
     train_fold_rankings,
 )
-from lib.generation.finetune import Training, adapter_for, pairs_hash
+from lib.generation.finetune import Training, finetune_language_model, pairs_hash
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.retrieval.lambdamart import Taken, hash_of, how_trained
@@ -159,7 +159,7 @@ def taken_or_trained(
         return adapter_of(found.folder, found.record, from_project=True)
     assert pairs is not None
     texts = pairs["prompt"].tolist(), pairs["target"].tolist()
-    return replace(adapter_for("", model, *texts, output, settings, **machine), reason=found.reason)
+    return replace(finetune_language_model(model, *texts, output, settings, **machine), reason=found.reason)
 
 
 # ---------------------------------------------------------------- rankers, and search without folds of topics

@@ -32,7 +32,7 @@ from lib.assistant.planner import LABELLED, SETTINGS, Desk, Material, score_plan
 from lib.assistant.queries import held_out_needs
 from lib.assistant.toolbox import DEFAULT_API
 from lib.generation.answers import INSTRUCT_MODEL, Answers, KeptModel, whole_units
-from lib.generation.finetune import Training, adapter_for
+from lib.generation.finetune import Training, finetune_language_model
 from lib.generation.load import kept_model
 from lib.generation.local import Conversations, LocalModel, fingerprint, weights_of
 from lib.generation.models import locate
@@ -289,7 +289,7 @@ def planners_of(
     def load_larger() -> LocalModel:
         pairs, _ = lesson.pairs(lesson.queries(size))
         texts, output = (pairs["prompt"].tolist(), pairs["target"].tolist()), book.data / "runs" / "planner_larger"
-        made = adapter_for("", name, *texts, output, settings, progress=progress, **machine)
+        made = finetune_language_model(name, *texts, output, settings, progress=progress, **machine)
         model = LocalModel(name, adapter=made.folder, cache=larger, **machine)
         model.weights = key
         return model

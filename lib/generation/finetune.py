@@ -21,9 +21,8 @@ import numpy as np
 from lib.generation import models
 from lib.generation.answers import check_encodable
 from lib.generation.local import choose_dtype, fingerprint, import_torch, load_model, load_tokenizer, token_ids
-from lib.workbook.artifacts import ROOT
 from lib.workbook.machine import accelerator
-from lib.workbook.parts import NONE, Adapter, adapter_of, finished_record, save_adapter, shipped
+from lib.workbook.parts import Adapter, adapter_of, finished_record, save_adapter
 from lib.workbook.training import Checkpoints, code_hashes, take_steps, update
 
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
@@ -63,7 +62,7 @@ def finetune_language_model(
     threads: int = 2,
     progress: bool = False,
     quantization: str = "none",
-) -> dict:
+) -> Adapter:
     """Train an adapter and write it to the folder `output`, which `LocalModel(name, adapter=output)` reads.
 
     A run that was killed goes on from its last whole checkpoint (beside `output`, removed at the end) and gives the
@@ -77,8 +76,8 @@ def finetune_language_model(
         progress: show a progress bar over steps.
 
     Returns:
-        the record of the training: curve (a row a step: step from 1, loss as the mean over the batch's target tokens in
-        nats, seconds since the beginning; `columns` names them), rows, tokens, seconds, device, settings and hashes.
+        the adapter, whose curve has a row a step: step from 1, loss (mean over the batch's target tokens in nats),
+        seconds since the beginning.
 
     Raises:
         ValueError: numbers of prompts and targets differ or are zero, a prompt or target is empty or holds a lone
@@ -99,41 +98,17 @@ def finetune_language_model(
         "code": code_hashes(*(Path(__file__).with_name(name) for name in ("finetune.py", "layers.py"))),
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    if (record := finished_record(output, run)) is not None:
-        return record
-    model = load_model(path, dtype, quantization=quantization)
-    checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
-    adapted, masters, curve = train_adapter(model, name, pairs, training, checkpoints, progress)
-    tokens = training.epochs * sum(len(prompt) + len(target) for prompt, target in pairs)
-    record = {"run": run, **content, "rows": len(pairs) * training.epochs, "tokens": tokens}
-    record |= {"seconds": curve[-1][2], "device": accelerator(), "columns": CURVE, "curve": curve}
-    record = save_adapter(adapted, masters, output, record)
-    checkpoints.remove()
-    return record
-
-
-def adapter_for(
-    part: str,
-    name: str,
-    prompts: Sequence[str],
-    targets: Sequence[str],
-    output: str | Path,
-    training: Training = Training(),
-    quantization: str = "none",
-    root: Path = ROOT,
-    **machine,
-) -> Adapter:
-    """The shipped `part` (empty: none is wanted) of the project in `root`, where it was trained from this model on
-    these pairs with these settings; else one trained here by `finetune_language_model`."""
-    found = NONE
-    if part:
-        model = fingerprint(models.locate(name), quantization=quantization)
-        found = shipped(part, model, pairs_hash(prompts, targets), root, training)
-    if found.folder:
-        return adapter_of(found.folder, found.record, from_project=True)
-    how = {"quantization": quantization, **machine}
-    record = finetune_language_model(name, prompts, targets, output, training, **how)
-    return adapter_of(Path(output), record, found.reason)
+    record = finished_record(output, run)
+    if record is None:
+        model = load_model(path, dtype, quantization=quantization)
+        checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
+        adapted, masters, curve = train_adapter(model, name, pairs, training, checkpoints, progress)
+        tokens = training.epochs * sum(len(prompt) + len(target) for prompt, target in pairs)
+        record = {"run": run, **content, "rows": len(pairs) * training.epochs, "tokens": tokens}
+        record |= {"seconds": curve[-1][2], "device": accelerator(), "columns": CURVE, "curve": curve}
+        record = save_adapter(adapted, masters, output, record)
+        checkpoints.remove()
+    return adapter_of(output, record)
 
 
 def pairs_hash(prompts: Sequence[str], targets: Sequence[str]) -> str:

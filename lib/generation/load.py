@@ -11,7 +11,7 @@ from lib.generation.local import LocalModel, weights_of
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters import REMOTE, Parameters, is_remote
 
-OF_LOCAL = ("batch_size", "threads", "quantization")
+OF_LOCAL = ("threads", "quantization")
 
 
 def load_language_model(

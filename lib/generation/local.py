@@ -49,7 +49,6 @@ class LocalModel(LanguageModel):
         adapter: str | Path | None = None,
         cache: Answers | str | Path | None = None,
         dtype: str | None = None,
-        batch_size: int = CPU_ROWS,
         threads: int = 2,
         quantization: str = "none",
     ):
@@ -59,7 +58,6 @@ class LocalModel(LanguageModel):
             adapter: folder of a LoRA adapter (see `lib.generation.finetune`).
             cache: keeps answers, or a folder for them; None keeps none.
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
-            batch_size: prompts that a CPU continues together at most; fewer where memory asks for it, as on a GPU.
             threads: CPU threads; as many batches are answered side by side.
             quantization: "none", or "nf4" for linear layers in 4 bits (see `load_model`).
 
@@ -71,7 +69,7 @@ class LocalModel(LanguageModel):
         self.keeps = cache is not None
         self.path, self.adapter, self.quantization = models.locate(name), adapter, quantization
         self.threads, self.on_gpu = threads, torch.cuda.is_available()
-        self.batch_size = GPU_ROWS if self.on_gpu else batch_size
+        self.batch_size = GPU_ROWS if self.on_gpu else CPU_ROWS  # fewer where memory asks for it
         self.tokenizer, self.config = load_tokenizer(self.path)
         self.dtype = dtype or choose_dtype(quantization)
         self._model = None

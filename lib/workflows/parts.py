@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.generation.finetune import Training, adapter_for, pairs_hash
+from lib.generation.finetune import Training, finetune_language_model, pairs_hash
 from lib.generation.local import fingerprint, load_tokenizer
 from lib.generation.models import locate
 from lib.retrieval.training import Tuning, tune_encoder
@@ -215,7 +215,7 @@ def trained_on(rows: pd.DataFrame, part: Part, world: FlowWorld, output: Path, *
         return tune_encoder(locate(world.search.encoder), rows, output, part.settings, **machine)
     settings = replace(part.settings, seed=world.seed) if part.kind == "in_context" else part.settings
     texts, how = (rows["prompt"].tolist(), rows["target"].tolist()), {"quantization": world.quantization}
-    return adapter_for("", world.generator, *texts, output, settings, **how, **machine)
+    return finetune_language_model(world.generator, *texts, output, settings, **how, **machine)
 
 
 def learning_curve(

@@ -240,11 +240,11 @@ def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(who, p
 def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(who, prompts, monkeypatch):
     trained = []
 
-    def adapter_for(part, name, asked, targets, output, settings, **machine):
+    def finetune(name, asked, targets, output, settings, **machine):
         trained.append((name, len(asked), output.name, settings.learning_rate, settings.epochs))
         return type("Adapter", (), {"folder": "an adapter"})
 
-    monkeypatch.setattr(module, "adapter_for", adapter_for)
+    monkeypatch.setattr(module, "finetune_language_model", finetune)
     larger = who("small")[0]["larger tuned"]
     assert all(text.startswith("```") for text in larger.write(prompts)), "a tuned planner's answer is its plan"
     assert trained == [("small", 3, "planner_larger", LARGER_RATE, 1)]

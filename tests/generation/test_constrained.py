@@ -47,10 +47,6 @@ def reference(tiny, tokenizer, tokens):
     return answer
 
 
-def load(tiny, **settings):
-    return LocalModel(tiny, **{"dtype": "float32", "threads": 1, "batch_size": 4} | settings)
-
-
 def test_a_grammar_accepts_whole_texts_only(tokens):
     grammar = Grammar(WORDS, tokens)
     assert grammar.accepts("fox é dog")
@@ -84,7 +80,8 @@ def test_the_end_is_allowed_where_the_text_is_complete(tokens, tokenizer):
 
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_answers_are_the_likeliest_that_the_grammar_allows(tiny, reference, batch_size):
-    model = load(tiny, batch_size=batch_size)
+    model = LocalModel(tiny, dtype="float32", threads=1)
+    model.batch_size = batch_size
     for grammar in (WORDS, NUMBER, LOOP):
         assert model.generate(PROMPTS, max_new_tokens=24, grammars=grammar) == [reference(p, grammar) for p in PROMPTS]
         assert model.finished == [grammar != LOOP] * len(PROMPTS)
@@ -92,4 +89,4 @@ def test_answers_are_the_likeliest_that_the_grammar_allows(tiny, reference, batc
 
 def test_a_bad_grammar_is_refused(tiny):
     with pytest.raises(GrammarError, match="nothing"):
-        load(tiny).generate(PROMPTS, grammars="start: nothing")
+        LocalModel(tiny, threads=1).generate(PROMPTS, grammars="start: nothing")

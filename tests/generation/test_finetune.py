@@ -8,7 +8,6 @@ from transformers import AutoModelForCausalLM
 from lib.generation import finetune as module
 from lib.generation.finetune import (
     Training,
-    adapter_for,
     collate,
     finetune_language_model,
     learning_rate,
@@ -18,7 +17,6 @@ from lib.generation.finetune import (
     tokenize_pairs,
 )
 from lib.generation.local import LocalModel, load_tokenizer
-from lib.workbook.parts import FOLDER, ship
 from lib.workbook.training import Checkpoints
 
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
@@ -73,10 +71,10 @@ def checkpoints(folder):
 
 
 def test_the_loss_falls(trained):
-    steps, losses, seconds = zip(*trained[1]["curve"], strict=True)
-    assert list(steps) == list(range(1, 17))
-    assert np.mean(losses[-3:]) < 0.6 * np.mean(losses[:3])
-    assert sorted(seconds) == list(seconds)
+    curve = trained[1].curve
+    assert curve["step"].tolist() == list(range(1, 17))
+    assert curve["loss"].tail(3).mean() < 0.6 * curve["loss"].head(3).mean()
+    assert curve["seconds"].is_monotonic_increasing
 
 
 def test_a_saved_adapter_is_the_model_that_was_trained(tiny, tmp_path, monkeypatch):
@@ -91,21 +89,21 @@ def test_a_saved_adapter_is_the_model_that_was_trained(tiny, tmp_path, monkeypat
     assert difference.abs().max() < 1e-3
 
 
-def losses_of(record):
+def losses_of(adapter):
     """The curve but for how long the steps took."""
-    return [line[1] for line in record["curve"]]
+    return adapter.curve["loss"].tolist()
 
 
 def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
     training = Training(rank=2, epochs=1)
-    record = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
-    steps.clear()
-    assert finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE) == record
-    assert not steps
+    first = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
+    assert (first.rows, len(steps)) == (64, 8)
+    again = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
+    assert (again.record, len(steps)) == (first.record, 8)
     weights = tmp_path / "a" / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
-    assert len(steps) == 8
+    assert len(steps) == 16
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -189,17 +187,8 @@ def test_bad_pairs_are_refused(tiny, tmp_path, prompts, targets, message):
 # ---------------------------------------------------------------- shipped adapters
 
 
-def test_a_shipped_adapter_is_taken_for_its_own_pairs_and_settings_only(tiny, tmp_path):
-    training = Training(rank=2, learning_rate=1e-2)
-    ask = {"training": training, "root": tmp_path, **HERE}
-    trained = adapter_for("words-64", tiny, PROMPTS, TARGETS, tmp_path / "a", **ask)
-    assert (trained.shipped, trained.rows, len(trained.curve)) == (False, 64, 8)
-    ship(tmp_path / "a", "words-64", pairs_hash(PROMPTS, TARGETS), tmp_path)
-    found = adapter_for("words-64", tiny, PROMPTS, TARGETS, tmp_path / "b", **ask)
-    assert (found.shipped, found.folder, found.tokens) == (True, tmp_path / FOLDER / "words-64", trained.tokens)
-    assert not (tmp_path / "b").exists()
-    other = adapter_for("words-64", tiny, PROMPTS, [*TARGETS[:-1], "fox"], tmp_path / "b", **ask)
-    assert (other.shipped, other.folder) == (False, tmp_path / "b")
+def test_the_hash_of_pairs():
+    """Parts that come with the project are found under it."""
     assert pairs_hash(["a"], ["b"]) == "eb6f2803b231a6f13859ee42385b402d69ee9a96fc8be5b074f20ac3a30d28b2"
 
 

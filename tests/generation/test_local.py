@@ -52,11 +52,9 @@ def runs(monkeypatch):
     return computed
 
 
-def load(tiny, **settings):
-    """With the batch size of a CPU, wherever the test runs."""
-    settings = {"dtype": "float32", "threads": 1, "batch_size": 4} | settings
-    model = LocalModel(tiny, **settings)
-    model.batch_size = settings["batch_size"]
+def load(tiny, batch_size=4, **settings):
+    model = LocalModel(tiny, **{"dtype": "float32", "threads": 1} | settings)
+    model.batch_size = batch_size
     return model
 
 

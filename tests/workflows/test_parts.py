@@ -124,13 +124,13 @@ def trainer(world, tmp_path, monkeypatch):
         calls.append((output.name, len(rows), settings.batch_size, sorted(own)))
         return Adapter(output, False, "", pd.DataFrame({"loss": [0.4]}), len(rows), 90, 1.0, "a laptop", {})
 
-    def finetune(part, name, prompts, targets, *how, **own):
+    def finetune(name, prompts, targets, *how, **own):
         return train(prompts, *how, **own)
 
     def tune(name, *how, **own):
         return train(*how, **own)
 
-    for name, value in {"shipped": look_up, "adapter_for": finetune, "tune_encoder": tune}.items():
+    for name, value in {"shipped": look_up, "finetune_language_model": finetune, "tune_encoder": tune}.items():
         monkeypatch.setattr(module, name, value)
 
     def run(kind, sizes, here):
