@@ -7,6 +7,7 @@ is a field of `WorldKnobs` or a constant here; nothing is fitted to published re
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -17,8 +18,9 @@ import numpy as np
 from pydantic import Field, TypeAdapter
 from scipy import stats
 
-from lib.assistant.needs import ROLES, Habit, Keep, Need, Texts, Wording, fill_template, slots_of
+from lib.assistant.needs import ROLES, Habit, Keep, Need, Texts, Wording, fill_template, read_needs, slots_of
 from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, Apps, Item, Moment, Person, Persona, Place, WorldKnobs
+from lib.assistant.toolbox import Toolbox
 from lib.workbook.inputs import read_yaml
 
 # Context items per persona and app (assistant paper, Table 4). The paper's row order is mail, calendar, google, notes,
@@ -55,18 +57,23 @@ TASTES = ("music_genre", "movie_genre", "cuisine", "sport")
 
 
 class Cast(NamedTuple):
-    """The lists that names, places and tastes are drawn from, and by app the background items that nobody asks for."""
+    """What worlds are made of: needs, lists that names, places and tastes are drawn from, by app the background items
+    that nobody asks for, and the APIs."""
 
+    needs: list[Need]
     names: dict[str, list[str]]
     background: dict[App, list[Wording]]
+    toolbox: Toolbox
 
 
-def read_cast(folder: str | Path) -> Cast:
-    """`people.yaml` and `background/<app>.yaml` of a folder. Raises InputError where a file is wrong or missing."""
-    folder = Path(folder)
+@functools.cache
+def read_cast(folder: Path) -> Cast:
+    """The files of a folder, which are read once: `needs/`, `people.yaml`, `background/<app>.yaml` and `toolbox.yaml`.
+    Raises InputError where one is wrong or missing."""
     wordings = TypeAdapter(Annotated[list[Wording], Field(min_length=1)])
     background = {app: read_yaml(folder / "background" / f"{app}.yaml", wordings) for app in APPS}
-    return Cast(read_yaml(folder / "people.yaml", TypeAdapter(dict[str, Texts])), background)
+    names = read_yaml(folder / "people.yaml", TypeAdapter(dict[str, Texts]))
+    return Cast(read_needs(folder / "needs"), names, background, Toolbox.from_yaml(folder / "toolbox.yaml"))
 
 
 class Slot(NamedTuple):
@@ -172,7 +179,6 @@ class Provenance(NamedTuple):
 class Life:
     """A persona before it is written down: what it is drawn from, and what was drawn so far."""
 
-    needs: Sequence[Need]
     cast: Cast
     knobs: WorldKnobs
     rng: np.random.Generator
@@ -217,9 +223,7 @@ def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[str, int]]:
     return [{app: columns[app][i] for app in APPS} for i in range(n)]
 
 
-def draw_life(
-    index: int, needs: Sequence[Need], cast: Cast, knobs: WorldKnobs, capacity: dict[str, int], rng: np.random.Generator
-) -> Life:
+def draw_life(index: int, cast: Cast, knobs: WorldKnobs, capacity: dict[str, int], rng: np.random.Generator) -> Life:
     """Traits, people, places and facts of one persona."""
     names = cast.names
 
@@ -235,7 +239,7 @@ def draw_life(
         traits.append("student")
     if age < 67 and rng.random() < 0.85:
         traits.append("employed")
-    asked = {need.hobby for need in needs}
+    asked = {need.hobby for need in cast.needs}
     weights = np.array([3.0 if hobby in asked else 1.0 for hobby in names["hobbies"]])
     chosen = rng.choice(len(weights), size=3, replace=False, p=weights / weights.sum())
     name = f"{pick('first_names')} {pick('last_names')}"
@@ -262,7 +266,7 @@ def draw_life(
     if not {"student", "children"} & set(traits):
         places -= {"school"}
     today = FIRST_DAY + timedelta(days=int(rng.integers(21)), hours=6)
-    return Life(needs, cast, knobs, rng, capacity, profile, people, places, facts, today)
+    return Life(cast, knobs, rng, capacity, profile, people, places, facts, today)
 
 
 def draw_people(name: str, pick, rng: np.random.Generator) -> dict[str, Person]:
@@ -456,7 +460,7 @@ def add_decoy(life: Life, lived: LivedNeed) -> None:
 def make_unneeded(life: Life, wording: Wording, app: str, variables: dict[str, str]) -> Item:
     """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
     distractors are used as regularly as what is looked for; events and reminders are due when a habit comes round."""
-    slot = draw_slot(life.needs[int(life.rng.integers(len(life.needs)))].habit, life.places, life.rng)
+    slot = draw_slot(life.cast.needs[int(life.rng.integers(len(life.cast.needs)))].habit, life.places, life.rng)
     moments = life.log(slot, life.today)
     happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))
     namespace = life.people | life.facts | moment_facts(happens, life.rng) | variables

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.stores import seeded_order
 from lib.workbook.inputs import Strict, Text
 
-Side = Literal["training", "evaluation"]
+VOICED_AS = {"explicit": ("meaning", "either")}  # kinds of query, by kind of phrasing
 EVALUATION_PHRASINGS = 1 / 3  # of each need and kind
 NEED_FOLDS = 5  # the first are the held-out needs
 HELD_OUT = 1 / 5  # of the needs
@@ -73,14 +73,13 @@ class Gold(Strict):
 class Family(NamedTuple):
     """One phrasing with all its surface forms."""
 
+    id: str
     need: str
     kind: str
-    number: int
     text: str
 
-    @property
-    def id(self) -> str:
-        return f"{self.need}/{self.kind}/{self.number}"
+
+Families = dict[tuple[str, str], list[Family]]  # phrasings by need and kind of query
 
 
 def normal_text(text: str) -> str:
@@ -90,7 +89,7 @@ def normal_text(text: str) -> str:
 
 def families_of(needs: Sequence[Need]) -> list[Family]:
     return [
-        Family(need.need, kind, number, text)
+        Family(f"{need.need}/{kind}/{number}", need.need, kind, text)
         for need in needs
         for kind, texts in need.voiced.items()
         for number, text in enumerate(texts)
@@ -118,8 +117,8 @@ def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -
     return dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
 
 
-def split_phrasings(needs: Sequence[Need], seed: int) -> dict[str, Side]:
-    """Side of every phrasing by its id: a third of each need and kind goes to evaluation, as far as shared forms allow.
+def split_phrasings(needs: Sequence[Need], seed: int) -> dict[str, Families]:
+    """The phrasings that each side may use: a third of each need and kind are evaluation's, as far as forms allow.
 
     Phrasings that share a surface form (short deictic sentences such as "Play my usual" serve several needs) are bound
     together, so that no text of the evaluation side can occur in training.
@@ -137,7 +136,7 @@ def split_phrasings(needs: Sequence[Need], seed: int) -> dict[str, Side]:
         for form in map(normal_text, alternatives(family.text)):
             bound[root(family.id)] = root(first.setdefault(form, family.id))
     rng = np.random.default_rng([seed, 2])
-    side: dict[str, Side] = {}
+    side: dict[str, str] = {}
     cells = defaultdict(list)
     for family in families:
         cells[family.need, family.kind].append(family)
@@ -149,7 +148,11 @@ def split_phrasings(needs: Sequence[Need], seed: int) -> dict[str, Side]:
             if name not in side:
                 side[name] = "evaluation" if wanted > 0 else "training"
                 wanted -= side[name] == "evaluation"
-    return {family.id: side[root(family.id)] for family in families}
+    split: dict[str, Families] = {"training": defaultdict(list), "evaluation": defaultdict(list)}
+    for family in families:
+        for kind in VOICED_AS.get(family.kind, (family.kind,)):
+            split[side[root(family.id)]][family.need, kind].append(family)
+    return split
 
 
 def deal_counts(total: int, people: int, rng: np.random.Generator) -> list[int]:
@@ -217,7 +220,7 @@ def acceptable(api: str, arguments: dict[str, object], toolbox: Toolbox) -> dict
 
 
 def resolve_calls(
-    calls: list[Call], lived: LivedNeed, life: Life, toolbox: Toolbox, said: dict[str, object]
+    calls: list[Call], lived: LivedNeed, life: Life, said: dict[str, object]
 ) -> tuple[str, list[str], list[dict]]:
     """Plan text (one call a line), its APIs, and the answers with their acceptable values; slots are filled from items,
     people, facts and what the query says. Where the query says the arguments, none may be left out, and a person may be
@@ -228,7 +231,7 @@ def resolve_calls(
         if items
     }
     namespace = life.people | life.facts | lived.facts | lived.variables | views | said
-    lines, answers = [], []
+    lines, answers, toolbox = [], [], life.cast.toolbox
     for api, templates in calls:
         values = {}
         for name, value in templates.items():
@@ -266,20 +269,14 @@ def relevant_items(lived: LivedNeed, life: Life, moment: datetime) -> list[str]:
 
 
 def label_query(
-    query: Query,
-    kind: Kind,
-    family: Family,
-    lived: LivedNeed,
-    life: Life,
-    toolbox: Toolbox,
-    said: dict[str, object],
+    query: Query, kind: Kind, family: Family, lived: LivedNeed, life: Life, said: dict[str, object]
 ) -> Gold:
     """Gold labels: they follow from the need, the persona's own items and what the query was meant to say, never from
     matching text."""
-    plan, apis, answers = resolve_calls(lived.keep.calls, lived, life, toolbox, said)
+    plan, apis, answers = resolve_calls(lived.keep.calls, lived, life, said)
     # Of another plan, this persona must have the items that it names: all but the first may be missing.
     possible = [calls for calls in lived.keep.other_calls if all(lived.items[name] for name in lived.keep.named(calls))]
-    others = [resolve_calls(calls, lived, life, toolbox, said) for calls in possible]
+    others = [resolve_calls(calls, lived, life, said) for calls in possible]
     cots = lived.need.thoughts(kind)
     return Gold(
         query=query.id,
@@ -288,7 +285,7 @@ def label_query(
         phrasing=family.id,
         relevant=relevant_items(lived, life, query.time),
         apis=apis,
-        apps=rank_apps(lived, toolbox, apis[0]),
+        apps=rank_apps(lived, life.cast.toolbox, apis[0]),
         plan=plan,
         answers=answers,
         cot=cots[life.rng.integers(len(cots))],

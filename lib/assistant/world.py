@@ -13,9 +13,7 @@ not (gold, provenance) are different tables.
 
 from __future__ import annotations
 
-import functools
 import json
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -24,9 +22,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.assistant.needs import GROUPS, Group, Kind, Need, parse_call, read_needs
+from lib.assistant.needs import GROUPS, Group, Kind, parse_call
 from lib.assistant.personas import (
-    Cast,
     Life,
     LivedNeed,
     Provenance,
@@ -42,12 +39,12 @@ from lib.assistant.personas import (
 )
 from lib.assistant.plans import ast_match
 from lib.assistant.queries import (
+    Families,
     Family,
     Gold,
     OtherPlan,
     Query,
     deal_counts,
-    families_of,
     label_query,
     normal_text,
     occasion,
@@ -63,11 +60,9 @@ SIDES = ("training", "evaluation")
 FILES = ("personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml")
 # A query about the present day is voiced while some of it is left, and its need's events are so far ahead.
 LATE, EARLIER, AHEAD = 18, timedelta(hours=8), timedelta(minutes=45)
-VOICED_AS = {"explicit": ("meaning", "either")}  # kinds of query, by kind of phrasing
 UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
 COMPLEX_SHARE, DEFAULT_SHARE = 0.10, 0.05  # of lived needs: those whose plan takes two calls, those that no API serves
 Asked = tuple[Group, Kind]
-Families = dict[tuple[str, str], list[Family]]  # phrasings that a side may use, by need and kind of query
 
 
 # Of a world's queries, the shares whose call has its text arguments in the query, and in the persona's items (of the
@@ -148,12 +143,6 @@ def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.rand
     return np.array(["evaluation"] * n + ["training"] * (n_personas - n))[rng.permutation(n_personas)]
 
 
-@functools.cache
-def sources(data: Path) -> tuple[list[Need], Cast, Toolbox]:
-    """What worlds are made of, from the files of a folder, which are read once."""
-    return read_needs(data / "needs"), read_cast(data), Toolbox.from_yaml(data / "toolbox.yaml")
-
-
 def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> World:
     """A simulated world from the needs, names and toolbox in the folder `data`; needs of a group that the world has no
     share of are left out.
@@ -163,9 +152,8 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
     Raises:
         InputError: a file of `data` is wrong, or the phrasings are too few for so many different queries.
     """
-    needs, cast, toolbox = sources(Path(data))
-    shares = group_shares(knobs.world)
-    needs = [need for need in needs if shares[need.group]]
+    cast, shares = read_cast(Path(data)), group_shares(knobs.world)
+    needs = [need for need in cast.needs if shares[need.group]]
     rng = np.random.default_rng([knobs.seed, 1])
     sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
     counts = np.empty(knobs.n_personas, dtype=int)
@@ -174,17 +162,13 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
         counts[sides == side] = deal_counts(queries, int((sides == side).sum()), rng)
         decks[side] = deal_asks(queries, knobs, rng)
     capacities = draw_capacities(knobs.n_personas, rng)
-    side_of, said = split_phrasings(needs, knobs.seed), set[str]()
-    families: dict[str, Families] = {side: defaultdict(list) for side in SIDES}
-    for family in families_of(needs):
-        for kind in VOICED_AS.get(family.kind, (family.kind,)):
-            families[side_of[family.id]][family.need, kind].append(family)
-    world = World([], [], [], {}, toolbox, api_sources={need.need: need.api_source for need in needs})
+    families, said = split_phrasings(needs, knobs.seed), set[str]()
+    world = World([], [], [], {}, cast.toolbox, api_sources={need.need: need.api_source for need in needs})
     for index in progress(range(knobs.n_personas)):
         side, own = str(sides[index]), np.random.default_rng([knobs.seed, 4, index])
-        life = draw_life(index, needs, cast, knobs, capacities[index], own)
+        life = draw_life(index, cast._replace(needs=needs), knobs, capacities[index], own)
         asked = [decks[side].pop() for _ in range(counts[index])]
-        for query, gold in live_and_ask(life, asked, families[side], said, toolbox):
+        for query, gold in live_and_ask(life, asked, families[side], said):
             world.queries.append(query)
             world.gold.append(gold)
             world.sides[query.id] = side
@@ -193,21 +177,19 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
     return world
 
 
-def live_and_ask(
-    life: Life, asked: list[Asked], families: Families, said: set[str], toolbox: Toolbox
-) -> list[tuple[Query, Gold]]:
+def live_and_ask(life: Life, asked: list[Asked], families: Families, said: set[str]) -> list[tuple[Query, Gold]]:
     """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (group and kind).
     `said` is what queries have said so far, in normal form; it is added to."""
     rng, knobs = life.rng, life.knobs
     for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
         if count := sum(wanted == group for wanted, _ in asked):
-            needs, before = [need for need in life.needs if need.group == group], len(life.lived)
+            needs, before = [need for need in life.cast.needs if need.group == group], len(life.lived)
             live_needs(life, needs, count, plan_shares(group, knobs.world))
             for shares in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
                 if len(life.lived) == before:  # at least one, of whatever kind of plan, where any fits
                     live_needs(life, needs, 1, shares)
     askable = list(life.lived)
-    live_needs(life, life.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs.world))
+    live_needs(life, life.cast.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs.world))
     if not askable:
         raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
     plan = assign_needs(askable, asked, families, rng)
@@ -221,7 +203,7 @@ def live_and_ask(
         family, text, slots = say_something_new(lived, kind, families, said, life, moment)
         name = f"{life.profile['id']}-q{number}"
         query = Query(id=name, persona=life.profile["id"], text=text, time=moment, place=place)
-        pairs.append((query, label_query(query, kind, family, lived, life, toolbox, slots)))
+        pairs.append((query, label_query(query, kind, family, lived, life, slots)))
     # Of some queries what is asked for was also opened lately, or is opened often. Of each such query the same happens
     # to other items, so that recency and frequency are hints and not the answer. More strength only adds queries.
     for (query, gold), own in zip(pairs, recent.spawn(len(pairs)), strict=True):

@@ -13,10 +13,8 @@ import pandas as pd
 import pytest
 
 from lib.assistant.explorer import Assistant
-from lib.assistant.needs import read_needs
 from lib.assistant.personas import read_cast
 from lib.assistant.schemas import WorldKnobs
-from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_world, simulate
 from lib.retrieval.dense import encode, load_encoder
 from lib.workbook.artifacts import Workbook
@@ -117,18 +115,18 @@ def data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def toolbox(data):
-    return Toolbox.from_yaml(data / "toolbox.yaml")
-
-
-@pytest.fixture(scope="session")
-def needs(data):
-    return read_needs(data / "needs")
-
-
-@pytest.fixture(scope="session")
 def cast(data):
     return read_cast(data)
+
+
+@pytest.fixture(scope="session")
+def toolbox(cast):
+    return cast.toolbox
+
+
+@pytest.fixture(scope="session")
+def needs(cast):
+    return cast.needs
 
 
 @pytest.fixture(scope="session")

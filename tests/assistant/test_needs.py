@@ -94,12 +94,12 @@ def test_what_is_drawn_lies_ahead_and_is_found_in_its_own_words():
 
 
 @pytest.fixture(scope="module")
-def life(needs, cast):
+def life(cast):
     """A persona with room for anything."""
-    return draw_life(0, needs, cast, WorldKnobs(), dict.fromkeys(APPS, 10**6), np.random.default_rng(3))
+    return draw_life(0, cast, WorldKnobs(), dict.fromkeys(APPS, 10**6), np.random.default_rng(3))
 
 
-def asked(need, keep_name, family, life, toolbox):
+def asked(need, keep_name, family, life):
     """Text and labels of one query, of a need that this persona lives in one keep."""
     keep = need.keeps[keep_name]
     variables = {name: values[life.rng.integers(len(values))] for name, values in need.vars.items()}
@@ -109,7 +109,7 @@ def asked(need, keep_name, family, life, toolbox):
     said = need.draw_said(NOW, life.rng)
     text = voice(family, lived, life, said)
     query = Query(id="q", persona="p0000", text=text, time=NOW, place="home")
-    return text, label_query(query, "meaning", family, lived, life, toolbox, said)
+    return text, label_query(query, "meaning", family, lived, life, said)
 
 
 def test_every_wording_decoy_and_background_item_becomes_an_item(needs, cast, life):
@@ -129,7 +129,7 @@ def test_every_phrasing_of_every_keep_can_be_said_and_labelled(needs, life, tool
     """With the tools' arguments, none missing, of their types; an explicit need's stand in the query."""
     for need in needs:
         for keep_name, family in itertools.product(need.keeps, families_of([need])):
-            text, gold = asked(need, keep_name, family, life, toolbox)
+            text, gold = asked(need, keep_name, family, life)
             text = text.replace("while I clean", " while I clean")  # lacks a blank, as kept worlds have it
             assert not set("{}[]|") & set(text), (family.id, text)
             assert "{" not in gold.plan, (family.id, gold.plan)
