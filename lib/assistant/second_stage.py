@@ -95,10 +95,15 @@ def second_features(
     seen |= {ADAPTED: cosine.astype(float), f"{ADAPTED}_rank": rank_within(query_row, cosine)}
     text = [name.removesuffix("_rank") for name in seen if name.endswith("_rank")]
     relative = relative_to_query({name: seen[name] for name in (*RELATIVE, *text) if name in seen}, query_row)
-    near = neighbour_features(first, alike)
-    own = own_scores(first, query_row)
-    passed_on = signals_of_neighbours(relative, alike)
-    return {**seen, **relative, **own, **near, **relative_to_query(near, query_row), **passed_on}
+    near, passed_on = neighbour_features(first, relative, alike)
+    return {
+        **seen,
+        **relative,
+        **own_scores(first, query_row),
+        **near,
+        **relative_to_query(near, query_row),
+        **passed_on,
+    }
 
 
 def relative_to_query(columns: _Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
@@ -136,17 +141,28 @@ def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray
     }
 
 
-def neighbour_features(first: np.ndarray, alike: Sequence[Alike]) -> dict[str, np.ndarray]:
-    """How near each item is to the others that the first stage ranks high, by each of `COMPARED`.
+def neighbour_features(
+    first: np.ndarray, relative: _Columns, alike: Sequence[Alike]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """How near each item is to the others that the first stage ranks high, and what those that resemble it score, by
+    each of `COMPARED`. An item is never compared with itself; a query with one candidate has zeros.
 
-    `<group>_nearest` is the similarity to the best other item, an item being never compared with itself, and
-    `<group>_all` the mean over all others, weighted by their shares (softmax of the scores). `<group>_top` is the first
-    once more: trees see half of the columns each, and so this one more often. A query with one candidate has zeros.
+    `<group>_nearest` is the similarity to the best other item, and `<group>_all` the mean over all others, weighted by
+    their shares (softmax of the scores). `<group>_top` is the first once more: trees see half of the columns each, and
+    so this one more often. `<group>_passes_<signal>` are means of `PASSED_ON` over all others, weighted by
+    exp(`SHARPNESS` · similarity): an item that shares no word with the query is found through one that does and is
+    opened at the same moments, and the other way round.
 
     Args:
         first: the first stage's score of each pair.
+        relative: signals relative to the query.
+
+    Returns:
+        how near, and what is passed on.
     """
-    values = {f"{group}_{name}": np.zeros(len(first)) for group in COMPARED for name in ("nearest", "top", "all")}
+    known = {name: np.nan_to_num(relative[f"{name}_z"]) for name in PASSED_ON if f"{name}_z" in relative}
+    near = {f"{group}_{name}": np.zeros(len(first)) for group in COMPARED for name in ("nearest", "top", "all")}
+    passed_on = {f"{group}_passes_{name}": np.zeros(len(first)) for group in COMPARED for name in known}
     for part in alike:
         scores = first[part.rows]
         items = np.arange(scores.shape[1])
@@ -154,33 +170,16 @@ def neighbour_features(first: np.ndarray, alike: Sequence[Alike]) -> dict[str, n
             continue
         order = np.lexsort((np.broadcast_to(part.ties, scores.shape), -np.round(scores, 9)), axis=-1)
         best = np.where(order[:, :1] == items, order[:, 1:2], order[:, :1])  # (queries, items)
-        weight, but_itself = np.exp(scores - scores.max(axis=1, keepdims=True)), 1 - np.eye(len(items))
-        for group, matrix, here in part.compared():
-            rows = part.rows[here]
-            values[f"{group}_nearest"][rows] = values[f"{group}_top"][rows] = matrix[best[here], items]
-            values[f"{group}_all"][rows] = weight[here] @ (matrix * but_itself) / (weight[here] @ but_itself)
-    return values
-
-
-def signals_of_neighbours(relative: _Columns, alike: Sequence[Alike]) -> dict[str, np.ndarray]:
-    """What the items that resemble each item score by themselves: means of `PASSED_ON` (relative to the query) over all
-    other items, weighted by exp(`SHARPNESS` · similarity), as `<group>_passes_<signal>`.
-
-    An item that shares no word with the query is found through one that does and is opened at the same moments, and
-    the other way round.
-    """
-    known = {name: np.nan_to_num(relative[f"{name}_z"]) for name in PASSED_ON if f"{name}_z" in relative}
-    values = {f"{group}_passes_{name}": np.zeros(len(known[name])) for group in COMPARED for name in known}
-    for part in alike:
-        if part.rows.shape[1] < 2:
-            continue
+        share, but_itself = np.exp(scores - scores.max(axis=1, keepdims=True)), 1 - np.eye(len(items))
         for group, matrix, here in part.compared():
             rows, weight = part.rows[here], np.exp(SHARPNESS * matrix)
+            near[f"{group}_nearest"][rows] = near[f"{group}_top"][rows] = matrix[best[here], items]
+            near[f"{group}_all"][rows] = share[here] @ (matrix * but_itself) / (share[here] @ but_itself)
             np.fill_diagonal(weight, 0)
             weight /= weight.sum(axis=0)
             for name, signal in known.items():
-                values[f"{group}_passes_{name}"][rows] = signal[rows] @ weight
-    return values
+                passed_on[f"{group}_passes_{name}"][rows] = signal[rows] @ weight
+    return near, passed_on
 
 
 # ---------------------------------------------------------------- learning

@@ -22,7 +22,6 @@ from lib.assistant.second_stage import (
     own_scores,
     relative_to_query,
     scores_on_new_topics,
-    signals_of_neighbours,
 )
 from lib.assistant.signals import hour_kernel, log_similarities
 from lib.evaluation.comparison import per_query_scores
@@ -174,7 +173,7 @@ def test_an_item_is_compared_with_the_best_other():
     scores[0, 1:4] = 2.0  # ties among the best
     ties = np.array([9, 1, 7, 3, 5], dtype=np.uint64)
     part = Alike(rows, ties, vectors @ vectors.T, logs, state)
-    found = neighbour_features(scores.ravel(), [part])
+    found, _ = neighbour_features(scores.ravel(), {}, [part])
     for query in range(3):
         for group, matrix in (("text", part.text), ("log", logs[state[query]])):
             names = [f"{group}_{name}" for name in ("nearest", "top", "all")]
@@ -190,7 +189,7 @@ def test_neighbours_pass_on_what_they_score():
                  np.zeros(2, dtype=int))  # fmt: skip
     relative = {"semantic_z": rng.normal(size=8), "opens_z": np.ones(8)}
     relative["semantic_z"][5] = np.nan  # counts as the mean
-    found = signals_of_neighbours(relative, [part])
+    _, found = neighbour_features(np.zeros(8), relative, [part])
     assert list(found) == ["text_passes_semantic", "log_passes_semantic"]
     scores = np.nan_to_num(relative["semantic_z"]).reshape(2, 4)
     for query in range(2):

@@ -107,6 +107,13 @@ def test_what_is_chosen_finds_most_when_it_is_fused(seed):
     assert recall(best) == pytest.approx(max(map(recall, tried)))
 
 
+def test_weights_by_hand():
+    # 2/(1+1) + 1/(1+2) for a, 2/(1+2) + 1/(1+1) for b
+    fused = fuse_runs([run_of({"q": list("ab")}), run_of({"q": list("ba")})], 1, (2, 1))
+    assert fused["item"].tolist() == ["a", "b"]
+    assert fused["score"].tolist() == pytest.approx([1 + 1 / 3, 2 / 3 + 1 / 2])
+
+
 @pytest.mark.parametrize("weights", [(1,), (1, 0), (1, -1), (1, float("nan"))])
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(ValueError, match="weights must be"):

@@ -102,6 +102,14 @@ def test_the_draw_depends_on_the_seed_and_not_on_the_blocks():
     assert pair_set(mine_pairs(VECTORS, 500, THRESHOLD, seed=5)[0]) != pair_set(mined)
 
 
+def test_a_cosine_at_the_threshold_is_negative():
+    vectors = np.array([[0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, -0.5], [1, 0, 0, 0]], dtype=np.float32)
+    mined, positives = mine_pairs(vectors, 6, 0.5, seed=0)  # all three cosines are one half
+    assert positives == 0
+    assert not mined["positive"].any()
+    assert mine_pairs(vectors, 6, 0.4999999, seed=0)[1] == 3
+
+
 def test_a_kind_that_runs_short_is_taken_whole_and_the_other_cut_to_it():
     vectors = np.eye(20, dtype=np.float32)
     vectors[7] = vectors[3]
