@@ -40,6 +40,7 @@ def test_the_record_says_what_ran(finished):
     assert record["status"] == dict.fromkeys(NOTEBOOKS, "ok")
     assert all(record["seconds"][name] > 0 and 100 < record["peak_mib"][name] < 8 * 1024 for name in NOTEBOOKS)
     assert record["versions"]["torch"]
+    assert not list(finished.parent.rglob("pwned")), "the folder's name reached no shell bare"
 
 
 @pytest.mark.parametrize("name", CONTRACT)

@@ -52,3 +52,17 @@ def test_a_notebook_at_its_spending_limit_is_stopped_and_what_it_paid_is_told(en
 def test_any_other_error_is_a_failure(tmp_path):
     status = status_after(ValueError("SpendingLimit: none"), tmp_path, datetime.now(UTC))
     assert status["status"] == "failed"
+
+
+def test_a_notebook_whose_input_has_changed_is_outdated(tmp_path):
+    first, second = (Workbook(name, Parameters(profile="smoke"), tmp_path) for name in ("01_data_gen", NAME))
+    first.write_lines("queries", ["{}"])
+    second.read_lines("queries")
+    second.write_lines("cot", ["{}"])
+    path = tmp_path / f"data/generated/smoke/executed/{NAME}.ipynb"
+    path.parent.mkdir()
+    nbformat.write(new_notebook(metadata={"papermill": {"end_time": "2024"}}), path)
+    assert read_status(NAME, "smoke", tmp_path)["status"] == "ok"
+    first.write_lines("queries", ["{}", "{}"])
+    found = read_status(NAME, "smoke", tmp_path)
+    assert (found["status"], found["error"]) == ("outdated", "not run again since queries.jsonl changed")
