@@ -156,14 +156,7 @@ def test_own_apis_alone_get_requests_and_flows(project):
 
 
 def answer(prompt):
-    """Right answers about personas; of flows nothing usable for one, code before plain words for another."""
-    if CUE in prompt:
-        return right(prompt)
-    if "whistle" in prompt.split("\nFlow:\n")[-1]:
-        return "shared_whistle.Blow();"
-    if "Whitby" in prompt and "An earlier answer was refused" not in prompt:
-        return "```\nTideTable\n```"
-    return f"Please see to matter {len(prompt)} of the parcels"
+    return right(prompt) if CUE in prompt else f"Please see to matter {len(prompt)} of the parcels"
 
 
 def test_personas_written_by_a_model_and_test_pairs_judged_by_people(project, monkeypatch):
