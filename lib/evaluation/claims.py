@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -131,7 +131,7 @@ def evaluate(
     for claim, k in [(one, k) for one in claims for k in one.cutoffs]:
         against = k if claim.against_k is None else claim.against_k
         sides = [(claim.a, claim.metric, k), (claim.b, claim.metric, against)]
-        row = {
+        row: dict[str, Any] = {
             "claim": claim.claim, "paper": claim.paper, "statement": claim.statement, "k": k, "a": claim.a,
             "b": claim.b, "unit": "fold" if claim.test == "ratio" else "points", "source": claim.source,
             "published": _published(claim, sides, printed), "n_topics": 0, "n": 0, "reason": "not asked in this run",
@@ -176,8 +176,7 @@ def _measured(claim: Claim, pair: np.ndarray, asked: int, over: Resampling, publ
         return {"reason": "no value on both sides"}
     pair, over = pair[known], over.among(known)
     a, b = pair.T
-    interval = inference.ratio_interval if claim.test == "ratio" else inference.difference_interval
-    found = interval(a, b, over)
+    found = inference.ratio_interval(a, b, over) if claim.test == "ratio" else inference.difference_interval(a, b, over)
     means = inference.unit_means(pair, over.units)
     sizes = np.unique(np.asarray(over.units), return_counts=True)[1]
     drawn = inference.weighted_means(means, over, np.column_stack([sizes, sizes]))

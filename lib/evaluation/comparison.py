@@ -36,7 +36,11 @@ def per_query_scores(
 
 
 def random_order_scores(
-    n_candidates: Sequence[int], n_relevant: Sequence[int], cutoffs: Sequence[int], draws: int = 1000, seed: int = 0
+    n_candidates: Sequence[int],
+    n_relevant: Sequence[int] | np.ndarray,
+    cutoffs: Sequence[int],
+    draws: int = 1000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """What a random order of each query's candidates scores on average, as columns like `per_query_scores` makes.
 
@@ -50,7 +54,7 @@ def random_order_scores(
         percent, one row a query (in the order given), columns ("random", metric, k).
     """
     rng = np.random.default_rng(seed)
-    depth, rows = max(cutoffs), []
+    depth, rows = max(cutoffs), list[dict]()
     for candidates, relevant in zip(n_candidates, n_relevant, strict=True):
         ranks = rng.permuted(np.tile(np.arange(candidates), (draws, 1)), axis=1)[:, :relevant]
         hits = np.zeros((draws, max(depth, candidates)), dtype=bool)

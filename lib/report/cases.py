@@ -96,7 +96,7 @@ def queries_page(read: Callable[[str], pd.DataFrame]) -> dict[str, Any]:
     for row in plans.fillna({"text": "", "failure": ""}).to_dict("records"):
         told = [row["text"], int(row["ast_accuracy"] > 0), row["failure"]]
         written.setdefault(row["query"], {}).setdefault(row["setting"], told)
-    records = [
+    records: list[dict[str, Any]] = [
         {
             "id": row.query,
             "persona": row.persona,
@@ -158,7 +158,7 @@ def flows_page(read: Callable[[str], pd.DataFrame]) -> dict[str, Any]:
     flows, answers = read("flows"), pd.concat([read("ablation_scores"), read("finetuned_flows")], ignore_index=True)
     if flows.empty or answers.empty:
         return {}
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         row.pair: {"id": row.pair, "set": row.split, "text": row.request, "gold": canonical(row.dsl).splitlines(),
                    "apis": list(row.apis), "answers": [], "by": {}}
         for row in flows[flows["split"] != "training"].itertuples()

@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from papermill.__main__ import papermill
 
@@ -31,7 +32,7 @@ def run_papermill(arguments: list[str]) -> None:
     """
     executed = Path(arguments[-1])
     first = executed.parent / f"{executed.name.partition('.')[0]}.first.json"
-    began, fresh, noted = time.perf_counter(), not first.exists(), {}
+    began, fresh, noted = time.perf_counter(), not first.exists(), dict[str, Any]()
     if fresh:
         with atomic_path(first) as temporary:
             temporary.write_text("{}\n", encoding="utf-8")

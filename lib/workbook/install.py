@@ -52,9 +52,9 @@ def set_up() -> None:
         python = VENV / "bin" / "python"
         if not python.exists() or subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode:
             venv.create(VENV, clear=VENV.exists(), with_pip=True)
-        (VENV / "requirements.txt").write_text(requirements(listed), encoding="utf-8")
-        install = [python, "-m", "pip", "install", "--quiet", "--requirement", VENV / "requirements.txt"]
-        if subprocess.run(install, cwd=ROOT).returncode:
+        wanted = VENV / "requirements.txt"
+        wanted.write_text(requirements(listed), encoding="utf-8")
+        if subprocess.run([python, "-m", "pip", "install", "--quiet", "--requirement", wanted], cwd=ROOT).returncode:
             raise SystemExit("error: pip could not install the packages of environment.yml; its messages stand above.")
         STAMP.write_text(digest)
 
