@@ -8,13 +8,16 @@ from transformers import AutoModelForCausalLM
 from lib.generation import finetune as module
 from lib.generation.finetune import (
     Training,
+    add_adapter,
     collate,
     finetune_language_model,
     learning_rate,
     pairs_hash,
     plan_epoch,
+    plan_passes,
     target_loss,
     tokenize_pairs,
+    train_step,
 )
 from lib.generation.local import LocalModel, load_tokenizer
 from lib.workbook.training import Checkpoints
@@ -146,6 +149,21 @@ def test_the_loss_on_targets_equals_the_full_computation(tiny):
     loss.backward()
     for name, weight in model.named_parameters():
         torch.testing.assert_close(weight.grad, expected[name], rtol=1e-3, atol=1e-5)
+
+
+def test_a_batch_in_parts_takes_the_same_step(tiny):
+    pairs = [([5, 6, 7], [8, 9, 1]), ([10, 11, 12, 13, 14, 15], [16, 1]), ([20], [21, 22, 23, 24, 1])]
+    assert plan_passes([0, 1, 2], [6, 8, 6], tokens=16) == [[1, 0], [2]]
+    steps = []
+    for parts in ([pairs], [pairs[1::-1], pairs[2:]]):
+        model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
+        _, weights = add_adapter(model, "tiny", TRAINING)
+        masters = {key: weight.detach().clone() for key, weight in weights.items()}
+        loss = train_step(model, weights, masters, torch.optim.AdamW(masters.values(), lr=0.1), parts)
+        steps.append((loss, *masters.values()))
+        assert all(torch.equal(weights[key], master) for key, master in masters.items())
+    for one, other in zip(*steps, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
 def test_an_epoch_has_every_pair_once_in_batches_of_like_length():
