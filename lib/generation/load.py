@@ -33,7 +33,6 @@ def remote_settings(parameters: Parameters) -> dict[str, Any]:
     if parameters.spending_limit is not None and parameters.remote_price_in + parameters.remote_price_out <= 0:
         raise InputError("spending_limit needs remote_price_in or remote_price_out: without prices nothing costs")
     return {
-        "concurrency": parameters.remote_concurrency,
         "price_in": parameters.remote_price_in,
         "price_out": parameters.remote_price_out,
         "limit": parameters.spending_limit,
