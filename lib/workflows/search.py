@@ -99,7 +99,7 @@ class Search:
         def find(documents: Sequence[str], queries: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
             return clause_definitions(queries, self.embed, self.embed(documents), k), np.zeros(len(queries))
 
-        return self._taken(f"clauses {k}", documents, queries, k, find)[0]
+        return self._taken("clauses", documents, queries, k, find)[0]
 
     def _taken(self, how: str, documents, queries, k: int, find, find_all=None) -> tuple[np.ndarray, np.ndarray]:
         """Lists that come with the project, some computed again; else those of an earlier run, else those found now."""

@@ -105,7 +105,7 @@ def test_by_clause_is_computed_again_among_fewer_apis(open_search, tmp_path, mon
     assert [len(set(row)) for row in rows.tolist()] == [4] * 12
     shipped_by(first, tmp_path)
     second = open_search("another run")
-    assert second.by_clause(apis, asked, 4).tolist() == rows.tolist()
+    assert second.by_clause(apis, asked, 2).tolist() == rows[:, :2].tolist(), "fewer are the first of more"
     assert (second.audited, second.agreed) == (10, 10)
 
 
