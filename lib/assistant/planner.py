@@ -292,10 +292,8 @@ def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
         where right), why (its sentence), and the query's need.
     """
     gold, functions = world.gold.set_index("query"), world.desk.functions
-    names, also = (
-        {function["name"] for function in functions},
-        gold.get("also", pd.Series([[]] * len(gold), gold.index)),
-    )
+    names = {function["name"] for function in functions}
+    also = gold.get("also", pd.Series([[]] * len(gold), gold.index))
     labels = gold[list(RightPlan._fields)].itertuples(index=False, name=None)
     right = {query: [RightPlan(*plan), *also[query]] for query, plan in zip(gold.index, labels, strict=True)}
     rows = []

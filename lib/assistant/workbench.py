@@ -32,27 +32,30 @@ ANSWERS = "queries_and_answers"
 
 
 class StoredApp(NamedTuple):
-    """`name` for readers; `file` and `key` of its items; `title` and `text`: the columns that say what an item is."""
+    """`name` for readers; `file` and `key` of its items; `text`: the columns that say what an item is."""
 
     name: str
     file: str
     key: str
-    title: str
-    text: Sequence[str]
+    text: str
 
 
 APPS = {
-    "email": StoredApp("Email", "emails.csv", "email_id", "subject",
-                       ["inbox/outbox", "sender/recipient", "subject", "sent_datetime", "body"]),
-    "calendar": StoredApp("Calendar", "calendar_events.csv", "event_id", "event_name",
-                          ["event_name", "participant_email", "event_start", "duration"]),
-    "project_management": StoredApp("Project Management", "project_tasks.csv", "task_id", "task_name",
-                                    ["task_name", "assigned_to_email", "list_name", "due_date", "board"]),
+    "email": StoredApp("Email", "emails.csv", "email_id", "inbox/outbox sender/recipient subject sent_datetime body"),
+    "calendar": StoredApp(
+        "Calendar", "calendar_events.csv", "event_id", "event_name participant_email event_start duration"
+    ),
+    "project_management": StoredApp(
+        "Project Management", "project_tasks.csv", "task_id", "task_name assigned_to_email list_name due_date board"
+    ),
     "customer_relationship_manager": StoredApp(
-        "Customer Relationship Manager", "customer_relationship_manager_data.csv", "customer_id", "customer_name",
-        ["customer_name", "assigned_to_email", "customer_email", "customer_phone", "last_contact_date",
-         "product_interest", "status", "follow_up_by", "notes"]),
-}  # fmt: skip
+        "Customer Relationship Manager",
+        "customer_relationship_manager_data.csv",
+        "customer_id",
+        "customer_name assigned_to_email customer_email customer_phone last_contact_date product_interest status "
+        "follow_up_by notes",
+    ),
+}
 TOPICS = ("analytics", "calendar", "customer_relationship_manager", "email", "multi_domain", "project_management")
 FILES = [*(app.file for app in APPS.values()), *(f"{ANSWERS}/{topic}_queries_and_answers.csv" for topic in TOPICS)]
 CUTOFFS, TOOL_CUTOFFS = (3, 5, 10), (1, 3, 5)
@@ -61,7 +64,7 @@ _CALL = re.compile(r"(\w+\.\w+)\.func")
 
 
 class WorkBench(NamedTuple):
-    """`items`: item, app, title, text. `queries`: query, template, text, calls (of the answer: tool and arguments).
+    """`items`: item, app, text. `queries`: query, template, text, calls (of the answer: tool and arguments).
     `relevant`: query, item, one row an item that the answer names. `tools`: item (`email.delete_email`), app, text.
     `called`: query, item (of a tool)."""
 
@@ -128,9 +131,9 @@ def _read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 def _read_items(folder: Path, key: str, app: StoredApp) -> pd.DataFrame:
     """Items of an app; an id is the app's and the file's, since two apps may have the same."""
     path = folder / app.file
-    rows = _read_rows(path, [app.key, *app.text])
-    texts = [". ".join(filter(None, map(str.strip, row))) for row in rows[list(app.text)].to_numpy()]
-    frame = pd.DataFrame({"item": f"{key}-" + rows[app.key], "app": key, "title": rows[app.title], "text": texts})
+    rows = _read_rows(path, [app.key, *app.text.split()])
+    texts = [". ".join(filter(None, map(str.strip, row))) for row in rows[app.text.split()].to_numpy()]
+    frame = pd.DataFrame({"item": f"{key}-" + rows[app.key], "app": key, "text": texts})
     if (twice := frame["item"].duplicated()).any():
         raise InputError(f"{path}: {app.key}: {one_line(frame['item'][twice].iloc[0], 80)} stands twice")
     return frame

@@ -309,13 +309,3 @@ def test_tools_and_items_are_those_of_the_world_and_context(hard, context, which
             assert all(tools == [tool, "default"] for tools in prompts.loc[setting, "tools"])
     items = asked["persona"].map(frames["items"].groupby("persona")["item"].agg(which))
     assert [found[0] for found in prompts.loc["context_tuned_rag", "items"]] == items.tolist()
-
-
-def test_without_retrieval_hard_gives_nothing_away(hard, data):
-    """But explicit does: there most requests say their arguments."""
-    answerable = {}
-    for name, frames in {"hard": hard[0], "explicit": named_world(data, "explicit", SIZE, 3)}.items():
-        there = Material.of_world(frames, hard[1], BY_SEARCH, 1, 1)
-        plans = there.prompted(frames["queries"].query("split == 'evaluation'"), ["upper_bound"]).assign(text="")
-        answerable[name] = score_plans(plans, there)["answerable"].mean()
-    assert answerable["hard"] < 20 < 70 < answerable["explicit"]

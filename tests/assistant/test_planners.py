@@ -229,14 +229,6 @@ def test_only_kept_plans_are_taken_where_no_model_is_named(who, prompts):
     assert again.write(prompts[:3]) == ["a()\nb()"] * 3
 
 
-def test_a_model_that_is_named_is_asked_and_its_plans_are_kept_as_its_own(who, prompts):
-    untuned = who("my-model")[0]["untuned"]
-    assert untuned.write(prompts) == [f"plan({len(said)})" for said in untuned.asked(prompts)]
-    named, other = who("my-model")[0]["untuned"], who()[0]["untuned"]
-    assert all(named.model.has(named.asked(prompts), LARGER_TOKENS))
-    assert not any(other.model.has(other.asked(prompts), LARGER_TOKENS))
-
-
 def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(who, prompts, monkeypatch):
     trained = []
 

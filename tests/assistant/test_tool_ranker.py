@@ -190,14 +190,6 @@ def test_plans_teach_what_training_queries_call_and_nothing_of_tools_never_calle
     np.testing.assert_allclose(chance, 1)
 
 
-@pytest.mark.parametrize("item", ["mail_0", "made_up"])
-def test_with_one_tool_or_none_to_learn_the_classifier_is_a_count(world, item):
-    task, _ = world
-    chance, share = PlanLessons.of(replace(task, gold=task.gold.assign(item=item))).without(frozenset()).T
-    np.testing.assert_array_equal(chance, share)
-    assert share.max() == (item == "mail_0")
-
-
 def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(600, 48)).astype(np.float32) + 2  # to one side of the origin, as embeddings are

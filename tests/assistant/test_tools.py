@@ -30,7 +30,6 @@ from lib.assistant.tools import (
     run_name,
     scores_beside_chance,
     tool_texts,
-    with_words,
 )
 from lib.evaluation.inference import Resampling
 
@@ -106,15 +105,6 @@ def world(frames):
     return world_of(frames)
 
 
-def test_a_query_that_no_tool_fits_has_no_gold(world):
-    assert world.gold.to_records(index=False).tolist() == [
-        ("q0", "call"),
-        ("q1", "read_mail"),
-        ("q2", "send_mail"),
-        ("q2", "open_note"),
-    ]
-
-
 def test_only_evaluation_queries_are_evaluated(world):
     assert world.side()["query"].tolist() == ["q2", "q3"]
     assert world.units.tolist() == ["m", "o"]
@@ -143,23 +133,6 @@ def test_context_in_words_best_first_and_each_wording_once():
     context = pd.DataFrame(rows, columns=["rank", "app", "title"]).assign(query="q")
     assert context_words(context, "app", 3).to_dict() == {"q": "Notes, Mail"}
     assert context_words(context, "app: title", 3).to_dict() == {"q": "Notes: T1, Notes: T2, Mail: T3"}
-
-
-def test_words_follow_their_query_and_a_query_without_context_stays():
-    queries = pd.DataFrame({"query": ["q1", "q2"], "text": ["first", "second"]})
-    assert with_words(queries, pd.Series({"q2": "Mail"})) == ["first", "second Mail"]
-
-
-@pytest.mark.parametrize(
-    ("wording", "with_context", "of_the_oracle"),
-    [(("app", 1), "what Notes", "what Notes, Calendar"), (("title", 2), "what D, E", "what C, D, E")],
-)
-def test_what_is_searched_with(world, wording, with_context, of_the_oracle):
-    """Of the oracle all items are in words."""
-    world = replace(world, wording=wording)
-    assert world.texts(ALONE, world.side()) == ["what", "anything"]
-    assert world.texts(CONTEXT, world.side())[0] == with_context
-    assert world.texts(ORACLE, world.side())[0] == of_the_oracle
 
 
 def test_recall_of_tools_and_of_apps(world):
@@ -254,6 +227,18 @@ def test_a_wording_is_chosen_by_the_gold_plans_of_training_alone(frames, monkeyp
     served = frames | {"other_plans": pd.DataFrame(every, columns=["query", "apis"])}
     found = [best_wording(world_of(one), CONTEXT, 2) for one in (frames, served)]
     assert found == [("app", 1)] * 2
+
+
+@pytest.mark.parametrize(
+    ("wording", "with_context", "of_the_oracle"),
+    [(("app", 1), "what Notes", "what Notes, Calendar"), (("title", 2), "what D, E", "what C, D, E")],
+)
+def test_what_is_searched_with(world, wording, with_context, of_the_oracle):
+    """Of the oracle all items are in words."""
+    world = replace(world, wording=wording)
+    assert world.texts(ALONE, world.side()) == ["what", "anything"]
+    assert world.texts(CONTEXT, world.side())[0] == with_context
+    assert world.texts(ORACLE, world.side())[0] == of_the_oracle
 
 
 def test_recall_is_told_by_setting_retriever_and_topics(world):
@@ -364,44 +349,3 @@ def test_no_evaluation_label_reaches_a_ranking(parts, vectors, ranked):
     for name in set(before) - {ORACLE}:
         pd.testing.assert_frame_equal(after[name], before[name])
     assert not after[ORACLE].equals(before[ORACLE])
-
-
-def leading_to_context(part, vectors):
-    """Embeddings in which each query lies amid its relevant items: those of letters retrieve nothing of use."""
-    row = pd.Series(range(len(part["items"])), part["items"]["item"])
-    relevant = part["gold"].set_index("query")["relevant"].loc[part["queries"]["query"]]
-    amid = np.stack([vectors["items"][row[list(items)].to_numpy()].mean(axis=0) for items in relevant])
-    return {**vectors, "queries": (amid / np.linalg.norm(amid, axis=1, keepdims=True)).astype(np.float32)}
-
-
-def test_context_decides_where_no_query_says_its_arguments(parts, vectors):
-    """Found by a search that leads to it, context helps most where queries say nothing."""
-    asked = [("semantic", ALONE, "known"), ("semantic", ORACLE, "known")]
-    asked += [("lambdamart", ALONE, "known"), ("lambdamart", BY_SEARCH, "known")]
-    found = {}
-    for name in NAMES:
-        world = small_world(parts[name], leading_to_context(parts[name], vectors[name]))
-        world = replace(world, wording=best_wording(world, BY_SEARCH, 12))
-        found[name] = recall_of_tools(runs_in(world, asked), world, world.side()["query"].tolist(), [5]).mean()
-    for told, alone in ((ORACLE, ALONE), (f"{BY_SEARCH}/lambdamart", f"{ALONE}/lambdamart")):
-        gain = {name: scores[told, "recall", 5] - scores[alone, "recall", 5] for name, scores in found.items()}
-        assert gain["hard"] > gain["explicit"] + 5
-
-
-def test_the_ranker_of_context_finds_more_than_search_where_habits_decide(parts, ranked):
-    """And of training queries as well, ranked by one that saw none of their persona's."""
-    world, runs = ranked
-    relevant = parts["hard"]["gold"].set_index("query")["relevant"]
-
-    def first(setting, queries):
-        rows = world.contexts[setting]
-        rows = rows[rows["query"].isin(queries["query"]) & (rows["rank"] == 1)]
-        return np.mean([item in relevant[query] for query, item in rows[["query", "item"]].to_numpy()])
-
-    for side in ("evaluation", "training"):
-        assert first(CONTEXT, world.side(side)) > first(BY_SEARCH, world.side(side)) + 0.1
-    assert first(CONTEXT, world.side("training")) < 0.95, "not what it has learned by heart"
-    means = scores_beside_chance(runs, world, [5]).mean()
-    recall = {name: means[f"{ALONE}/{name}", "recall", 5] for name in ("random", "frequency", "lambdamart")}
-    assert recall["random"] < recall["frequency"]
-    assert means[f"{ALONE}/lambdamart/new", "recall", 5] < recall["lambdamart"], "topics that it has not learned"

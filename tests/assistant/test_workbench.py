@@ -25,7 +25,7 @@ class Letters:
 def folder(tmp_path):
     """One item an app, three requests in one file and none in the others."""
     for app in workbench.APPS.values():
-        columns = list(dict.fromkeys([app.key, *app.text]))
+        columns = list(dict.fromkeys([app.key, *app.text.split()]))
         values = ["0001", *(f"{app.name} {column}" for column in columns[1:])]
         (tmp_path / app.file).write_text(f"{','.join(columns)}\n{','.join(values)}\n")
     (tmp_path / workbench.ANSWERS).mkdir()
@@ -122,14 +122,3 @@ def test_context_is_the_app_of_the_first_item(folder, letters, monkeypatch):
     assert found == ["Delete the mail Calendar", "Write to me Email"]
     assert set(scores["query"]) == {"email-1"}, "whose answer names an item"
     assert scores.loc[scores["k"] == 3, "value"].eq(100).all()  # there are two tools
-
-
-def test_the_benchmark_itself():
-    if not SHARED.is_dir():
-        pytest.skip("WorkBench is not part of the repository")
-    bench = workbench.read_workbench(SHARED)
-    assert (len(bench.queries), bench.relevant["query"].nunique(), len(bench.items)) == (690, 296, 1300)
-    assert bench.items["app"].value_counts().to_dict() == {
-        "email": 500, "calendar": 300, "project_management": 300, "customer_relationship_manager": 200,
-    }  # fmt: skip
-    assert len(bench.tools) == 13
