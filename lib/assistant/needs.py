@@ -21,7 +21,7 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import Field, TypeAdapter
@@ -32,7 +32,7 @@ from lib.assistant.toolbox import DEFAULT_API
 from lib.workbook.inputs import InputError, Strict, Text, read_yaml
 
 Kind = Literal["meaning", "habit", "either"]
-KINDS: tuple[Kind, ...] = ("meaning", "habit", "either")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 KIND_NAMES = {"meaning": "by content", "habit": "by habit", "either": "either"}  # as readers meet them
 Trait = Literal["partner", "children", "pet", "car", "student", "employed", "renter", "homeowner"]
 ROLES = (
@@ -44,7 +44,7 @@ ROLES = (
 # query, the call decided by the need, or by where the persona keeps the matter; or nowhere, because the call takes none
 # but the day, or because no API serves the need.
 Group = Literal["kept", "said", "placed", "unfilled", "unserved"]
-GROUPS: tuple[Group, ...] = ("kept", "said", "placed", "unfilled", "unserved")
+GROUPS: tuple[Group, ...] = get_args(Group)
 Call = tuple[str, dict[str, object]]
 Wording = dict[str, str | list[str]]
 When = dict[Literal["days", "hours"], tuple[int, int]]

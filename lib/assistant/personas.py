@@ -48,11 +48,8 @@ WHEREABOUTS: dict[str, dict[Place, float]] = {
         "home": 0.55, "commute": 0.08, "gym": 0.07, "cafe": 0.08, "store": 0.08, "outdoors": 0.1, "school": 0.04,
     },
 }  # fmt: skip
-# Facts of a persona by the list of `people.yaml` that each is drawn from.
-HAUNTS = {
-    "street": "streets", "gym": "gyms", "school": "schools", "clinic": "clinics", "cafe": "cafes",
-    "restaurant": "restaurants", "store": "stores", "station": "stations",
-}  # fmt: skip
+# What a persona has one of, drawn from the lists of `people.yaml` of the same name with an s.
+HAUNTS = ("street", "gym", "school", "clinic", "cafe", "restaurant", "store", "station")
 TASTES = ("music_genre", "movie_genre", "cuisine", "sport")
 
 
@@ -259,7 +256,7 @@ def draw_life(index: int, cast: Cast, knobs: WorldKnobs, capacity: dict[str, int
         "traits": traits,
     }
     people = draw_people(name, pick, rng)
-    facts = {fact: pick(names_of) for fact, names_of in HAUNTS.items()}
+    facts = {haunt: pick(f"{haunt}s") for haunt in HAUNTS}
     facts |= {"office": f"{company} office", "company": company, "city": profile["city"], "profession": profession}
     facts |= {taste: profile[f"favorite_{taste}"] for taste in TASTES}
     places = set(PLACES) - (set() if "employed" in traits else {"work"})

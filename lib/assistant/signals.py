@@ -190,7 +190,10 @@ def _usage(
     for name, (bins, profile) in histograms.items():
         width = profile.shape[1]
         histogram = np.bincount(pair * width + bins, minlength=n * width).reshape(n, width)
-        columns[f"{name}_correlation"] = np.where(never, np.nan, _correlation(histogram, profile[query_row]))
+        a, b = (x - x.mean(axis=1, keepdims=True) for x in (histogram, profile[query_row]))
+        scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+        pearson = np.divide((a * b).sum(axis=1), scale, out=np.zeros(n), where=scale > 1e-12)  # 0 where one is flat
+        columns[f"{name}_correlation"] = np.where(never, np.nan, pearson)
     return columns
 
 
@@ -257,10 +260,3 @@ def _entries(item_row: np.ndarray, item_of_open: np.ndarray, n_items: int) -> tu
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
-
-
-def _correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Pearson's correlation of each row of `a` with the same row of `b`; 0 where either is flat."""
-    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
-    scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    return np.divide((a * b).sum(axis=1), scale, out=np.zeros(len(a)), where=scale > 1e-12)
