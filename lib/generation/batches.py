@@ -31,7 +31,10 @@ def shared_prefixes(tokens: Sequence[list[int]]) -> list[tuple[int, ...]]:
     prompt keeps at least one token of its own.
     """
     order = sorted(range(len(tokens)), key=lambda i: tokens[i])
-    common = [_common(tokens[left], tokens[right]) for left, right in itertools.pairwise(order)]
+    common = []
+    for left, right in itertools.pairwise([tokens[i] for i in order]):
+        limit = min(len(left), len(right)) - 1
+        common.append(next((i for i in range(limit) if left[i] != right[i]), limit))
     cuts: list[tuple[int, ...]] = [()] * len(tokens)
     groups = [(0, len(order), SHORTEST_PREFIX)]  # neighbours in lexicographic order, from and to
     while groups:
@@ -47,11 +50,6 @@ def shared_prefixes(tokens: Sequence[list[int]]) -> list[tuple[int, ...]]:
         edges = [start, *(i + 1 for i in range(start, stop - 1) if common[i] == shared), stop]
         groups += [(left, right, SHORTEST_GROUP_PREFIX) for left, right in itertools.pairwise(edges)]
     return cuts
-
-
-def _common(left: Sequence[int], right: Sequence[int]) -> int:
-    limit = min(len(left), len(right)) - 1
-    return next((i for i in range(limit) if left[i] != right[i]), limit)
 
 
 def plan_batches(
@@ -82,12 +80,12 @@ def plan_batches(
     for i in sorted(range(len(names)), key=lambda i: [*(first[beginning] for beginning in beginnings[i]), rank[i]]):
         own = len(tokens[i]) + new_tokens
         longest = max(longest, own)
-        full = bool(batches) and (
-            len(batches[-1]) == batch_size
+        if (
+            not batches
+            or len(batches[-1]) == batch_size
             or (len(batches[-1]) + 1) * longest > tokens_per_batch
             or longest - own > max(own, LEAST_PADDING)
-        )
-        if not batches or full:
+        ):
             batches.append([])
             longest = own
         batches[-1].append(i)

@@ -24,8 +24,7 @@ from tqdm.auto import tqdm
 from lib.generation import models
 from lib.generation.answers import Answer, Answers, Cost, LanguageModel, encodable
 from lib.generation.batches import Prompt, plan_batches, shared_prefixes
-from lib.generation.models import ModelError
-from lib.generation.registry import REGISTRY
+from lib.generation.models import REGISTRY, ModelError
 from lib.workbook.artifacts import sha256_of
 from lib.workbook.machine import accelerator, cores, has_bfloat16, return_freed_memory, worker_pool
 

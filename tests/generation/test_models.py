@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from lib.generation import models
-from lib.generation.models import ModelError, fetch, folder_hash, locate
-from lib.generation.registry import Model
+from lib.generation.models import Model, ModelError, fetch, folder_hash, locate
 
 WEIGHTS = bytes(range(256)) * 40
 PIECES = [WEIGHTS[:5000], WEIGHTS[5000:10000], WEIGHTS[10000:]]
