@@ -83,7 +83,7 @@ def _shortened(text: str, most: int = MOST_SAID_OF_A_KEY) -> str:
 
 
 @dataclass(frozen=True)
-class API:
+class Operation:
     """One operation of a connector; `name` is how flows call it.
 
     `dynamic`: its schema depends on parameters, undeclared keys below a body are legal. `in_training`: flows of the

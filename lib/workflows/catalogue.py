@@ -16,7 +16,7 @@ import pydantic
 from pydantic import AfterValidator, StringConstraints, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, did_you_mean, parse_yaml, read_yaml, validated
-from lib.workflows.apis import API, APP, KINDS, SLOT, Connector, Field, Use, meant
+from lib.workflows.apis import APP, KINDS, SLOT, Connector, Field, Operation, Use, meant
 from lib.workflows.openapi import read_documents
 
 
@@ -103,27 +103,27 @@ class Entry(Strict):
     """One API of a catalogue on disk, with its connector."""
 
     connector: Connector
-    api: API
+    api: Operation
 
 
 @dataclass
 class Catalogue:
     """APIs by full name, in the order read. `skipped`: files that could not be read, with the reason."""
 
-    apis: dict[str, API]
+    apis: dict[str, Operation]
     connectors: dict[str, Connector]
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.apis)
 
-    def __iter__(self) -> Iterator[API]:
+    def __iter__(self) -> Iterator[Operation]:
         return iter(self.apis.values())
 
     def __contains__(self, name: object) -> bool:
         return name in self.apis
 
-    def __getitem__(self, name: str) -> API:
+    def __getitem__(self, name: str) -> Operation:
         if name not in self.apis:
             raise KeyError(f"no API {name}{did_you_mean(name, self.apis)}")
         return self.apis[name]
@@ -191,7 +191,7 @@ class Catalogue:
         return replace(self, apis=apis)
 
 
-def _read_connector(path: Path) -> tuple[Connector, list[API]]:
+def _read_connector(path: Path) -> tuple[Connector, list[Operation]]:
     """A connector and its APIs from one file; raises InputError naming file, operation and field."""
     record = read_yaml(path)
     if not isinstance(record, dict) or not isinstance(record.get("operations"), list) or not record["operations"]:
@@ -212,7 +212,7 @@ def _read_connector(path: Path) -> tuple[Connector, list[API]]:
         if written.id in raw:
             raise InputError(f"{where}: this id is used twice")
         raw[written.id] = operation
-        api = API(
+        api = Operation(
             connector=told.connector,
             operation=written.id,
             display_name=written.name,

@@ -35,7 +35,7 @@ from scipy.sparse.csgraph import connected_components
 from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, Text, one_line, read_json_records, read_yaml, validated
 from lib.workflows import language
-from lib.workflows.apis import API, Connector
+from lib.workflows.apis import Connector, Operation
 from lib.workflows.apis import Field as Parameter
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.clauses import cut_by_rules
@@ -54,7 +54,7 @@ from lib.workflows.prompts import FENCE, PARTS, flow_prompts, metaprompt_parts
 
 TESTS, APIS = "conditional_ootb.yaml", "ootb_catalog.json"
 SOURCE = "https://github.com/IBM/flow-bench"
-USER_TASK = API(
+USER_TASK = Operation(
     "person",
     "user_task",
     display_name="user task",
@@ -142,7 +142,7 @@ def _read_apis(path: Path) -> Catalogue:
         connector, _, operation = name.partition(".")
         app, does = connector.replace("_", " ").strip(), operation.rpartition("__")[2].replace("_", " ")
         catalogue.connectors[connector] = Connector(connector, app, (app,))
-        catalogue.apis[name] = API(connector, operation, does, app, written.description)
+        catalogue.apis[name] = Operation(connector, operation, does, app, written.description)
     catalogue.connectors[USER_TASK.connector] = Connector(USER_TASK.connector, USER_TASK.app_name, ())
     catalogue.apis[USER_TASK.name] = USER_TASK
     return catalogue
@@ -394,7 +394,7 @@ def bench_prompts(
     Args:
         rows: positions of the requests that are asked.
         shots: of every request, of `shots_of_others`.
-        request_vectors, api_vectors: by the pretrained encoder, of the requests and of `API.text` of the catalogue.
+        request_vectors, api_vectors: by the pretrained encoder, of the requests and of the texts of the catalogue.
         count: tokens of a text, the same for all writers, so that they are shown the same.
 
     Returns:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from lib.workflows.apis import API
+from lib.workflows.apis import Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import Tested, condition
 from lib.workflows.language import Branch, Call, Flow, If, Statement, parse, variables_used
@@ -65,7 +65,9 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
     return request, Flow(_without_unused(flow.statements, {TRIGGER, *variables_used(flow)})), draft.said
 
 
-def _sequence(draft: Draft, apis: Sequence[API], visible: list[Output]) -> tuple[list[str], list[Call], list[Output]]:
+def _sequence(
+    draft: Draft, apis: Sequence[Operation], visible: list[Output]
+) -> tuple[list[str], list[Call], list[Output]]:
     """Words and calls of one step after the other, and what is visible after them."""
     texts, called = [], []
     for api in apis:
@@ -76,7 +78,7 @@ def _sequence(draft: Draft, apis: Sequence[API], visible: list[Output]) -> tuple
     return texts, called, visible
 
 
-def settings_of(api: API, trigger: Call, returned: Sequence[Output]) -> set[str]:
+def settings_of(api: Operation, trigger: Call, returned: Sequence[Output]) -> set[str]:
     """Summaries and last parts of keys of what the trigger is set to, and its values: nothing a condition tests."""
     named = dict(trigger.parameters.pairs)
     settings = set()

@@ -25,8 +25,8 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from lib.retrieval.neighbours import nearest
-from lib.workflows.apis import API
 from lib.workflows.apis import Field as Parameter
+from lib.workflows.apis import Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, usual_number
 from lib.workflows.language import Call, Flow, For, Object, Reference, calls, parse, print_flow
@@ -160,7 +160,7 @@ def flow_names(flow: Flow) -> tuple[set[str], set[str]]:
     return names, outputs
 
 
-def definition_names(api: API) -> set[str]:
+def definition_names(api: Operation) -> set[str]:
     """Names that a definition shows: the connector's, the operation's, parameter keys, and fields that are returned."""
     return {api.connector, api.operation, *(one.key for one in (*api.parameters, *api.returns))}
 
@@ -172,7 +172,7 @@ class Known(NamedTuple):
     odd: frozenset[str]  # names that are no words of a sentence, such as emailMessage/To
 
     @classmethod
-    def of(cls, apis: Iterable[API]) -> Known:
+    def of(cls, apis: Iterable[Operation]) -> Known:
         """What a catalogue's APIs know; the names of a field `user/login` that is returned are itself and its parts."""
         names: set[str] = set()
         for api in apis:
@@ -242,7 +242,7 @@ class Renaming:
 
         return NAME.sub(mentioned, text)
 
-    def api(self, api: API) -> API:
+    def api(self, api: Operation) -> Operation:
         """An API that its definition shows under new names."""
 
         def field(one: Parameter) -> Parameter:
@@ -330,7 +330,7 @@ class Pool(NamedTuple):
 
     rows: list[Row]
     vectors: np.ndarray  # unit vectors of the requests, (rows, dimensions)
-    apis: Mapping[str, API]  # those that a definition may be shown of
+    apis: Mapping[str, Operation]  # those that a definition may be shown of
     api_vectors: np.ndarray  # of each one's `text`
     known: Known
 

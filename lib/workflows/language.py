@@ -30,7 +30,7 @@ from typing import cast
 
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 
-from lib.workflows.apis import API
+from lib.workflows.apis import Operation
 from lib.workflows.catalogue import Catalogue
 
 # Far above any flow of five calls, and low enough that the worst text of that size parses in less than a second.
@@ -481,7 +481,7 @@ class Report:
     unassigned: tuple[str, ...]
 
 
-def made_up_keys(call: Call, api: API) -> list[str]:
+def made_up_keys(call: Call, api: Operation) -> list[str]:
     """The keys of a call that an API does not have, declared or dynamic."""
     return [key for key in call.keys if key not in api.keys and not (api.dynamic and key.startswith(DYNAMIC_PREFIXES))]
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import yaml
 
 from lib.workbook.inputs import InputError, SafeLoader, compose_and_construct, one_line
-from lib.workflows.apis import API, Connector, Field, Use
+from lib.workflows.apis import Connector, Field, Operation, Use
 
 SUFFIXES = {".json", ".yaml", ".yml"}
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -59,7 +59,7 @@ def document_files(path: Path) -> list[Path]:
     return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
 
 
-def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[API], str]]:
+def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[Operation], str]]:
     """(file, connector, its APIs, reason) for each document in a file or folder; with a reason, it was skipped.
 
     A file that is part of another document is no document of its own.
@@ -194,7 +194,7 @@ class _Reader:
         self.followed: dict[int, Any] = {}
         self.joined: dict[int, dict] = {}
 
-    def apis(self, connector: str, app: str) -> Iterator[API]:
+    def apis(self, connector: str, app: str) -> Iterator[Operation]:
         taken: set[str] = set()
         found = ((path, self.resolve(item)) for path, item in self.document["paths"].items())
         for path, item in found:
@@ -213,7 +213,7 @@ class _Reader:
                 dynamic = self.dynamic
                 summary = _clean(operation.get("summary")) or _clean(operation.get("x-ms-summary"))
                 words = re.findall(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+", name)
-                yield API(
+                yield Operation(
                     connector=connector,
                     operation=name,
                     display_name=summary or " ".join(words) or name,

@@ -20,7 +20,7 @@ import pandas as pd
 import yaml
 
 from lib.workbook.inputs import InputError
-from lib.workflows.apis import API, APP, ID, SHARED_IDS, Connector, Field, meant, said
+from lib.workflows.apis import APP, ID, SHARED_IDS, Connector, Field, Operation, meant, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.planning import given_by, needed_by
 from lib.workflows.wording import FLOWS
@@ -107,7 +107,7 @@ def app_name(title: str) -> str:
     return name or " ".join(re.sub(r"[\[\](){}|]", " ", title).split()) or "the app"
 
 
-def _phrased(api: API, connector: Connector) -> API:
+def _phrased(api: Operation, connector: Connector) -> Operation:
     """The API with kinds and phrases; raises Unsaid where it can have none."""
     if api.internal or LIKE["unoffered"].search(api.display_name) or LIKE["unoffered"].match(api.description):
         raise Unsaid("internal or deprecated")
@@ -160,7 +160,7 @@ def _placed(verb: str, spoken: str) -> str:
     return f"{verb} {spoken} {'in' if place == 'from' and ' from ' in spoken else place} {{app}}"
 
 
-def _endings(api: API, verb: str) -> Iterator[str]:
+def _endings(api: Operation, verb: str) -> Iterator[str]:
     """Endings that name a parameter, three ways each, the required parameters first."""
     offered = [p for p in api.parameters if not p.internal and (p.examples or said(p.kind)) and p.kind != "boolean"]
     reads = verb.split()[0] in WORDS["reads"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lib.workbook.inputs import InputError
-from lib.workflows.apis import API, ID, SHARED_IDS, USES, said
+from lib.workflows.apis import ID, SHARED_IDS, USES, Operation, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import MAKERS, is_testable
 from lib.workflows.wording import HABITS
@@ -74,7 +74,7 @@ class FlowDistribution:
         if len({api.trigger for api in self.tail}) < 2:
             raise InputError("the catalogue has no trigger or no action with phrases that training may use")
         # Of every family the API that a request is taken to mean: the most used one, of equals the one written first.
-        heads: dict[str, API] = {}
+        heads: dict[str, Operation] = {}
         for api in sorted(catalogue, key=lambda api: USES.index(api.use)):
             heads.setdefault(api.family, api)
         self.weight: dict[str, float] = {}
@@ -117,14 +117,14 @@ class FlowDistribution:
         return [self.column[need] for need in needs if need in self.column]
 
 
-def needed_by(api: API) -> set[Need]:
+def needed_by(api: Operation) -> set[Need]:
     """What a call needs from earlier ones."""
     required = [p.kind for p in api.parameters if p.required]
     needs = {("" if kind in SHARED_IDS else api.connector, kind) for kind in required if kind.startswith(ID)}
     return needs | ({("", "file")} if "file_content" in required else set())
 
 
-def given_by(api: API) -> set[Need]:
+def given_by(api: Operation) -> set[Need]:
     """What a call returns that later ones may need."""
     kinds = {output.kind for output in api.returns}
     gives = {("" if kind in SHARED_IDS else api.connector, kind) for kind in kinds if kind.startswith(ID)}
@@ -142,11 +142,11 @@ class FlowPlan:
     `branches` are the bodies, the last one that of `else` where `has_else`.
     """
 
-    trigger: API
-    before: list[API]
-    branches: list[list[API]] = field(default_factory=list)
+    trigger: Operation
+    before: list[Operation]
+    branches: list[list[Operation]] = field(default_factory=list)
     has_else: bool = False
-    after: list[API] = field(default_factory=list)
+    after: list[Operation] = field(default_factory=list)
 
 
 class APISampler:
@@ -159,20 +159,20 @@ class APISampler:
         have: ids and files that they returned, as in the columns of `FlowDistribution.needs`.
     """
 
-    def __init__(self, distribution: FlowDistribution, rng: random.Random, trigger: API, allowed: np.ndarray):
+    def __init__(self, distribution: FlowDistribution, rng: random.Random, trigger: Operation, allowed: np.ndarray):
         self.distribution, self.rng, self.allowed = distribution, rng, allowed
         self.have = np.zeros(len(distribution.column), dtype=np.float32)
-        self.flow: list[API] = []
+        self.flow: list[Operation] = []
         self.add(trigger)
 
-    def add(self, *apis: API) -> None:
+    def add(self, *apis: Operation) -> None:
         self.flow += apis
         for api in apis:
             self.have[self.distribution.columns(self.distribution.gives[api.name])] = 1
 
-    def several(self, n: int, ends: bool) -> list[API] | None:
+    def several(self, n: int, ends: bool) -> list[Operation] | None:
         """`n` actions, added to the flow, the last of which ends it or a branch (`ends`); None for a dead end."""
-        found: list[API] = []
+        found: list[Operation] = []
         while (room := n - len(found)) > 0:
             drawn = self.draw(room, last=ends and room == 1)
             if not drawn or len(drawn) > room:
@@ -181,7 +181,7 @@ class APISampler:
             found += drawn
         return found
 
-    def draw(self, room: int, last: bool) -> list[API]:
+    def draw(self, room: int, last: bool) -> list[Operation]:
         """One action, or with `room` for two an action and before it the call that looks up what it needs."""
         known = self.distribution
         weights = known.base * self.allowed * known.affinity[known.category[self.flow[0].name]]
@@ -201,7 +201,7 @@ class APISampler:
         weights = np.where(missing > 1, 0.0, np.where(known.destroys & (missing > 0), weights * UNDOES, weights))
         return self.with_provider(known.actions[_draw(self.rng, weights)])
 
-    def with_provider(self, action: API) -> list[API]:
+    def with_provider(self, action: Operation) -> list[Operation]:
         """The action, and before it a call that gives the one thing that it misses; empty where there is none."""
         known = self.distribution
         row = known.number[action.name]
@@ -225,7 +225,9 @@ def _draw(rng: random.Random, weights: np.ndarray) -> int:
     return min(int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")), len(weights) - 1)
 
 
-def draw_plan(distribution: FlowDistribution, rng: random.Random, split: str, focus: API | None) -> FlowPlan | None:
+def draw_plan(
+    distribution: FlowDistribution, rng: random.Random, split: str, focus: Operation | None
+) -> FlowPlan | None:
     """A plan for a flow; None where the draws led nowhere. `focus`: an API that the flow must use.
 
     The trigger belongs to the connector of the focus where there is one and by chance.
@@ -246,7 +248,7 @@ def draw_plan(distribution: FlowDistribution, rng: random.Random, split: str, fo
             triggers = [focus] if focus.trigger else same
             cumulated = list(itertools.accumulate(distribution.weight[api.name] for api in triggers))
     sampler = APISampler(distribution, rng, rng.choices(triggers, cum_weights=cumulated)[0], allowed)
-    actions: list[API] = []
+    actions: list[Operation] = []
     if focus is not None and not focus.trigger:
         actions = sampler.with_provider(focus)
         if not actions:
@@ -260,7 +262,7 @@ def draw_plan(distribution: FlowDistribution, rng: random.Random, split: str, fo
     return None if further is None else FlowPlan(sampler.flow[0], actions + further)
 
 
-def _conditional(sampler: APISampler, before: list[API], room: int) -> FlowPlan | None:
+def _conditional(sampler: APISampler, before: list[Operation], room: int) -> FlowPlan | None:
     """A plan with a condition, with `room` further calls for what stands before it, in it and after it."""
     rng = sampler.rng
     if room < 1:

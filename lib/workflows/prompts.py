@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lib.workflows.apis import API
+from lib.workflows.apis import Operation
 from lib.workflows.few_shots import few_shot_definitions
 
 START, END = "<START>", "<END>"
@@ -123,7 +123,7 @@ class FittedPrompt(NamedTuple):
 def fit(
     request: str,
     shots: Sequence[tuple[str, str]],
-    apis: Sequence[API],
+    apis: Sequence[Operation],
     limit: int,
     count: Callable[[str], int],
     explain: bool | None = None,

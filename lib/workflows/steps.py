@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 
-from lib.workflows.apis import API, APP, ID, SHARED_IDS, SLOT, Field, fits
+from lib.workflows.apis import APP, ID, SHARED_IDS, SLOT, Field, Operation, fits
 from lib.workflows.language import Call, Object, Reference, Value
 from lib.workflows.wording import FRAMES, HABITS, PLACEHOLDER, Draft, last_part
 
@@ -40,7 +40,7 @@ class Unsayable(ValueError):
 
 
 @cache
-def partner(api: API, key: str) -> tuple[str, bool] | None:
+def partner(api: Operation, key: str) -> tuple[str, bool] | None:
     """The key at the other end of a range and whether `key` is its start; None where `key` is no end of one."""
     for low, high in HABITS["ranges"]:
         for mine, other, starts in ((low, high, True), (high, low, False)):
@@ -51,7 +51,7 @@ def partner(api: API, key: str) -> tuple[str, bool] | None:
     return None
 
 
-def literal(draft: Draft, api: API, parameter: Field, call: dict[str, Value]) -> Value | None:
+def literal(draft: Draft, api: Operation, parameter: Field, call: dict[str, Value]) -> Value | None:
     """A value that people would name, in order where its range's other end is in the call; None where there is none."""
     kind, rng, values = parameter.kind, draft.rng, draft.wordings.values
     end = partner(api, parameter.key)
@@ -128,7 +128,7 @@ class Output:
     """A field that a call returned, as later steps see it. `step` counts calls, the trigger is 0."""
 
     step: int
-    api: API
+    api: Operation
     variable: str
     field: Field
 
@@ -142,7 +142,7 @@ class Output:
 
 
 @cache
-def thing(api: API) -> str:
+def thing(api: Operation) -> str:
     """What people call that which a call returns: "email", "card"; empty where its fields do not tell."""
     if any(output.kind == "file_name" for output in api.returns):
         return "file"
@@ -160,7 +160,7 @@ def same_moment(parameter: Field, source: Field) -> bool:
     return any(moment in words and moment in source.summary.lower() for moment in MOMENTS)
 
 
-def candidates(draft: Draft, api: API, parameter: Field, visible: Sequence[Output]) -> dict[Output, float]:
+def candidates(draft: Draft, api: Operation, parameter: Field, visible: Sequence[Output]) -> dict[Output, float]:
     """Earlier outputs that may fill the parameter, with their weights."""
     kind = parameter.kind
     if kind not in HABITS["reference_chance"] or (parameter.examples and kind in ("tag", "text", "file_name")):
@@ -215,7 +215,7 @@ def describe(draft: Draft, output: Output, visible: Sequence[Output], possessive
 # ---------------------------------------------------------------- words and call
 
 
-def step(draft: Draft, api: API, visible: Sequence[Output]) -> tuple[str, Call, list[Output]]:
+def step(draft: Draft, api: Operation, visible: Sequence[Output]) -> tuple[str, Call, list[Output]]:
     """Words and call of one step, and what it returns.
 
     Raises:
@@ -247,7 +247,7 @@ def step(draft: Draft, api: API, visible: Sequence[Output]) -> tuple[str, Call, 
     return text, call, outputs
 
 
-def _texts(draft: Draft, api: API, name: str) -> list[str]:
+def _texts(draft: Draft, api: Operation, name: str) -> list[str]:
     """The API's templates of this name, shuffled; one never seen in training has those of both sides."""
     texts = list(draft.wordings.apis[api.name, name, draft.side])
     if draft.split == "unseen" and not api.in_training:
@@ -257,7 +257,7 @@ def _texts(draft: Draft, api: API, name: str) -> list[str]:
     return texts
 
 
-def _phrase(draft: Draft, api: API, values: dict[str, Value], visible: Sequence[Output]) -> str:
+def _phrase(draft: Draft, api: Operation, values: dict[str, Value], visible: Sequence[Output]) -> str:
     def repeats(template: str) -> bool:
         """Whether a phrase has a slot for what has been said before; now and then that does no harm."""
         said_before = any(draft.known(api, parameter.key) is not None for parameter in api.slots(template))
@@ -270,7 +270,7 @@ def _phrase(draft: Draft, api: API, values: dict[str, Value], visible: Sequence[
     raise Unsayable(f"{api.name}: no phrase can be filled")
 
 
-def _clauses(draft: Draft, api: API, values: dict[str, Value], visible: Sequence[Output]) -> str:
+def _clauses(draft: Draft, api: Operation, values: dict[str, Value], visible: Sequence[Output]) -> str:
     """Endings that name further parameters, each with a space before it; often none."""
     texts = _texts(draft, api, "clauses")
     most = 1 if draft.terse or api.trigger else draft.rng.choice((1, 2, 2, 3))
@@ -293,7 +293,7 @@ def _clauses(draft: Draft, api: API, values: dict[str, Value], visible: Sequence
     return said
 
 
-def put(draft: Draft, api: API, template: str, values: dict[str, Value], visible: Sequence[Output]) -> str | None:
+def put(draft: Draft, api: Operation, template: str, values: dict[str, Value], visible: Sequence[Output]) -> str | None:
     """The template with its slots filled; None, and `values` as before, where a slot cannot be."""
     if draft.rng.random() < 0.2:
         found = [(old, new) for old, new in FRAMES["synonyms"]
@@ -322,7 +322,7 @@ def put(draft: Draft, api: API, template: str, values: dict[str, Value], visible
 
 
 def fill(
-    draft: Draft, api: API, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str
+    draft: Draft, api: Operation, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str
 ) -> str | None:
     """Words for a slot, its value goes into the call; None where no value is to be had.
 
@@ -343,7 +343,7 @@ def fill(
 
 
 def _refer(
-    draft: Draft, api: API, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str
+    draft: Draft, api: Operation, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str
 ) -> tuple[Output | None, str]:
     """An earlier output for a slot, and words for it; None where there is none that fits, or by chance."""
     nothing = None, ""
@@ -375,7 +375,7 @@ def _refer(
 
 
 def implied(
-    draft: Draft, api: API, parameter: Field, values: dict[str, Value], visible: Sequence[Output]
+    draft: Draft, api: Operation, parameter: Field, values: dict[str, Value], visible: Sequence[Output]
 ) -> Value | None:
     """What fills a required parameter that the request leaves unsaid; None: the flow leaves it out, too."""
     kind = parameter.kind

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from lib.workbook.artifacts import ROOT
-from lib.workflows.apis import API, said
+from lib.workflows.apis import Operation, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import Reference, Value
 
@@ -130,7 +130,7 @@ class Draft:
         self.tokens.append((text, app))
         return chr(FIRST_PLACEHOLDER + len(self.tokens) - 1)
 
-    def app(self, api: API) -> str:
+    def app(self, api: Operation) -> str:
         """A placeholder for what this request calls the API's app."""
         if api.connector not in self.apps:
             called = self.wordings.connectors[api.connector].called
@@ -138,7 +138,7 @@ class Draft:
             self.apps[api.connector] = self.rng.choices(called, weights)[0]
         return self.token(self.apps[api.connector], app=True)
 
-    def known(self, api: API, key: str) -> Value | None:
+    def known(self, api: Operation, key: str) -> Value | None:
         """The value that an earlier step of the connector has for such a key."""
         return self.said_before.get((api.connector, last_part(key)))
 

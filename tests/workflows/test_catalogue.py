@@ -6,12 +6,12 @@ import pytest
 
 from lib.workbook.inputs import InputError
 from lib.workflows.apis import (
-    API,
     DEFINITION_FORMS,
     MOST_DESCRIBED,
     MOST_RECORD,
     MOST_SAID_OF_A_KEY,
     Field,
+    Operation,
     fits,
 )
 from lib.workflows.catalogue import Catalogue
@@ -93,13 +93,13 @@ def test_a_definition_is_one_line_that_is_no_call(boxes):
     assert boxes["shared_boxes.Ship-Box_V2"].definition_in() == (
         "shared_boxes.Ship-Box_V2: Sends a box on. Keys: box, body/to, body/priority, body/Due Date, $top"
     )
-    assert API("shared_a", "B", "Do it", "A").definition_in() == "shared_a.B: Do it."
+    assert Operation("shared_a", "B", "Do it", "A").definition_in() == "shared_a.B: Do it."
 
 
 def test_a_described_definition_says_what_each_key_means():
     keys = Field("to", "person_email", summary="To", description="Who gets it."), Field("at", type="integer")
     same = Field("by", summary="Sender", description="Sender.")
-    api = API("shared_a", "B", "Do it", "A", parameters=(*keys, same))
+    api = Operation("shared_a", "B", "Do it", "A", parameters=(*keys, same))
     assert (
         api.definition_in("described")
         == "shared_a.B: Do it. Keys: to (string): To, Who gets it; at (integer); by (string): Sender"
@@ -116,7 +116,7 @@ def test_a_record_is_that_of_the_appendix_without_whose_test_it_is_for(catalogue
 def test_every_form_is_bounded_whatever_a_document_holds():
     long = Field("k" * 44, summary="s" * 9000, description="word " * 9000, type="t" * 300, format="f" * 300)
     fields = tuple(replace(long, key=f"{long.key}{number}") for number in range(40))
-    wordy = API("shared_a", "B", "title " * 900, "A", "word " * 9000, parameters=fields, returns=fields)
+    wordy = Operation("shared_a", "B", "title " * 900, "A", "word " * 9000, parameters=fields, returns=fields)
     compact, described, record = (wordy.definition_in(form) for form in DEFINITION_FORMS)
     assert len(described) < MOST_DESCRIBED + 1300
     assert len(record) < MOST_RECORD + 20 * (4 * MOST_SAID_OF_A_KEY + 150)

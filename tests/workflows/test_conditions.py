@@ -1,12 +1,12 @@
 import pytest
 
-from lib.workflows.apis import API, Field
+from lib.workflows.apis import Field, Operation
 from lib.workflows.conditions import compared, in_words, is_testable
 from lib.workflows.steps import Output
 
 
 def output(*fields, step=0, name="When something happens"):
-    api = API("c", "Op", name, "App", trigger=not step, returns=fields)
+    api = Operation("c", "Op", name, "App", trigger=not step, returns=fields)
     return [Output(step, api, "x", one) for one in fields]
 
 

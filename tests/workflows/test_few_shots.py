@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.workflows.apis import API
+from lib.workflows.apis import Operation
 from lib.workflows.few_shots import (
     asked_requests,
     balanced_sample,
@@ -184,7 +184,7 @@ def test_positions_are_indexed_by_pair():
 
 def api(name):
     connector, operation = name.split(".")
-    return API(connector, operation, operation, connector, f"Does {operation}.")
+    return Operation(connector, operation, operation, connector, f"Does {operation}.")
 
 
 def test_definitions_count_what_a_flow_needs():

@@ -12,7 +12,7 @@ import yaml
 
 from lib.workbook.inputs import InputError
 from lib.workflows import flow_bench
-from lib.workflows.apis import API, Connector
+from lib.workflows.apis import Connector, Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.flow_bench import (
     APIS,
@@ -260,7 +260,7 @@ def test_edits_of_an_edit_are_of_its_family_in_any_order():
 
 @pytest.fixture(scope="module")
 def bench():
-    apis = [API("a", name, name, "A", f"Does {name}") for name in ("b", "c", "d")]
+    apis = [Operation("a", name, name, "A", f"Does {name}") for name in ("b", "c", "d")]
     pairs = pd.DataFrame(
         [
             ("p1", "make b\n", "", "a.b();", ["a.b"], []),

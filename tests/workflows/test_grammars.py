@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lib.generation.constrained import Constraint, Grammar, vocabulary
-from lib.workflows.apis import API, Field
+from lib.workflows.apis import Field, Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.grammars import flow_grammar
@@ -193,11 +193,13 @@ def test_names_and_keys_as_importers_find_them(compiled):
     """Operation ids that are no names, hyphens, keys with quotes, blanks and line breaks, dynamic, many keys."""
     wide = [f"column{i:02}" for i in range(70)]
     apis = [
-        API("shared_hashify", "/api/{id}", "", "", parameters=(Field("$filter"), Field('line "item"'))),
-        API("shared_service-now", "Create-record", "", "", parameters=(Field("a\nb"), Field("body/id")), dynamic=True),
-        API("shared_service-now", "Create-record2", "", "", dynamic=True),
-        API("shared_service", "Ping", "", ""),
-        API("shared_service", "Bulk", "", "", parameters=tuple(map(Field, wide))),
+        Operation("shared_hashify", "/api/{id}", "", "", parameters=(Field("$filter"), Field('line "item"'))),
+        Operation(
+            "shared_service-now", "Create-record", "", "", parameters=(Field("a\nb"), Field("body/id")), dynamic=True
+        ),
+        Operation("shared_service-now", "Create-record2", "", "", dynamic=True),
+        Operation("shared_service", "Ping", "", ""),
+        Operation("shared_service", "Bulk", "", "", parameters=tuple(map(Field, wide))),
     ]
     catalogue = Catalogue({api.name: api for api in apis}, {})
     grammar = compiled(catalogue)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.workflows.apis import API, Field
+from lib.workflows.apis import Field, Operation
 from lib.workflows.prompts import (
     INSTRUCTION,
     USE_OF_DEFINITIONS,
@@ -62,7 +62,7 @@ def test_the_fine_tuned_model_reads_the_request_between_markers():
 def api(name, *keys):
     connector, operation = name.split(".")
     fields = (Field(key, summary="says so") for key in keys)
-    return API(connector, operation, operation, connector, f"Does {operation}.", parameters=tuple(fields))
+    return Operation(connector, operation, operation, connector, f"Does {operation}.", parameters=tuple(fields))
 
 
 SHOTS = [("near", "one two"), ("middle", "one two three"), ("far", "one two three four")]

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from lib.workflows.apis import API, Field
+from lib.workflows.apis import Field, Operation
 from lib.workflows.language import Reference
 from lib.workflows.steps import (
     Output,
@@ -14,7 +14,7 @@ from lib.workflows.steps import (
     spoken_moment,
 )
 
-TRIGGER = API("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
+TRIGGER = Operation("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
               returns=(Field("id", "id:message", summary="message"), Field("subject", "subject", summary="subject"),
                        Field("user", "id:user", summary="user")))  # fmt: skip
 VISIBLE = [Output(0, TRIGGER, "triggerOutputs", output) for output in TRIGGER.returns]
@@ -22,7 +22,7 @@ VISIBLE = [Output(0, TRIGGER, "triggerOutputs", output) for output in TRIGGER.re
 
 def test_what_the_request_leaves_unsaid_is_filled_once(draft):
     title = Field("title", "title", required=True)
-    api = API("tasks", "Add", "Add", "Tasks", parameters=(title,))
+    api = Operation("tasks", "Add", "Add", "Tasks", parameters=(title,))
     subject = Reference("triggerOutputs", ("body", "subject"))
     assert implied(draft(), api, title, {}, VISIBLE) == subject
     assert implied(draft(), api, title, {"text": subject}, VISIBLE) is None
@@ -31,7 +31,7 @@ def test_what_the_request_leaves_unsaid_is_filled_once(draft):
 
 def test_a_phrase_whose_slots_cannot_be_filled_leaves_no_value(draft):
     name, code = Field("name", "title", examples=("x",)), Field("code", "code")
-    api = API("c", "Op", "Do", "App", parameters=(name, code))
+    api = Operation("c", "Op", "Do", "App", parameters=(name, code))
     values = {}
     assert put(draft(), api, "do {name} by {code}", values, []) is None
     assert values == {}
@@ -39,11 +39,11 @@ def test_a_phrase_whose_slots_cannot_be_filled_leaves_no_value(draft):
     assert values == {"name": "x"}
 
 
-MAIL = API("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
+MAIL = Operation("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
            returns=(Field("id", "id:message", summary="message"), Field("head/subject", "subject", summary="subject"),
                     Field("due", "date", summary="due date")))  # fmt: skip
 CARD_FIELDS = (Field("id", "id:card", summary="card"), Field("subject", "subject", summary="subject"))
-CARD = API("board", "GetCard", "Get a card", "Board", returns=CARD_FIELDS)
+CARD = Operation("board", "GetCard", "Get a card", "Board", returns=CARD_FIELDS)
 
 
 def outputs(api, step=0, variable="x"):
@@ -85,7 +85,7 @@ def test_a_moment_keeps_the_order_of_its_range(kind, other):
 
 def test_a_literal_is_above_the_start_of_its_range_and_not_said_twice(draft):
     limits = (Field("min", "number", examples=(1, 5, 9)), Field("max", "number", examples=(1, 5, 9)))
-    api = API("c", "Op", "Do", "App", parameters=limits)
+    api = Operation("c", "Op", "Do", "App", parameters=limits)
     assert {literal(draft(seed), api, limits[1], {"min": 5}) for seed in range(20)} == {9}
     assert literal(draft(), api, limits[1], {"min": 9}) is None
     one = draft()

@@ -1,6 +1,6 @@
 import pytest
 
-from lib.workflows.apis import API, Connector, Field
+from lib.workflows.apis import Connector, Field, Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.wording import HABITS, Parts, Wordings, composed, split_wordings, typed
 
@@ -21,7 +21,9 @@ def test_training_and_test_share_no_frame(wordings):
 
 def test_a_phrase_whose_slot_nobody_can_say_is_left_out():
     parameters = (Field("code", "code"), Field("flag", "boolean"), Field("title", "title"))
-    api = API("c", "Op", "Do", "App", parameters=parameters, phrases=("a {code}", "b {flag}", "c {title} in {app}"))
+    api = Operation(
+        "c", "Op", "Do", "App", parameters=parameters, phrases=("a {code}", "b {flag}", "c {title} in {app}")
+    )
     wordings = Wordings(Catalogue({api.name: api}, {"c": Connector("c", "App", ("App",))}), {}, seed=7)
     assert wordings.apis[api.name, "phrases", "training"] == ("c {title} in {app}",)
     assert wordings.apis[api.name, "clauses", "test"] == ()
