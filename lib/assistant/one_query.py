@@ -159,7 +159,8 @@ def time_queries(
     stores, rows = {app: replace(ranker, threads=1) for app, ranker in stores.items()}, []
     for row in [0, *range(len(queries))]:  # the first call of anything is slow
         query = queries.iloc[[row]].reset_index(drop=True)
-        index, text, took = index_of[query["persona"].iloc[0]], query["text"].iloc[0], {}
+        index, text = index_of[query["persona"].iloc[0]], query["text"].iloc[0]
+        took: dict[str, float] = {}
         alike = index.alike(query["time"])
 
         took["encode"], vector = milliseconds(encode, text)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.assistant.chains import taught_and_asked
-from lib.assistant.planners import PLANNER, SHIPPED_PAIRS, read_planner_lesson
+from lib.assistant.planners import PLANNER, SHIPPED_PAIRS, planner_settings, read_planner_lesson
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
 from lib.assistant.ranking import RankingTask
@@ -52,7 +52,6 @@ from lib.workbook.parts import (
 WRITER = "cot_writer"
 SIZES = {WRITER: 2_000, PLANNER: SHIPPED_PAIRS}
 WRITING = Training(learning_rate=3e-3, batch_size=4)  # small batches: more steps from few pairs
-PLANNING = Training(learning_rate=3e-3, epochs=2, batch_size=8)
 RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
 BY_FOLDS = "search_folds"  # what fine-tuned search finds of topics that it did not meet
 
@@ -98,7 +97,8 @@ def make_writer(book: Workbook, root: Path = ROOT, **machine) -> str:
     if learned.empty:
         raise ValueError(f"{WRITER}: no training query of this world has an expert's CoT")
     name, model = f"{WRITER}-{parameters.distilled_pairs}", parameters.distilled_writer or parameters.writer
-    return _ship_adapter(book, name, model, _source(learned), writer_pairs(learned), WRITING, root, **machine)
+    lesson = _source(learned), writer_pairs(learned), replace(WRITING, seed=parameters.seed)
+    return _ship_adapter(book, name, model, *lesson, root, **machine)
 
 
 def _source(learned: pd.DataFrame) -> str:
@@ -116,9 +116,9 @@ def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], 
     training = int((lesson.material.queries["split"] == "training").sum())
     if training < size:
         raise ValueError(f"{PLANNER}-{size}: this world has {training:,} training queries")
-    learned = lesson.source(size), lesson.pairs(lesson.queries(size))[0]
+    learned = lesson.source(size), lesson.pairs(lesson.queries(size))[0], planner_settings(parameters)
     machine["quantization"] = parameters.quantization
-    return _ship_adapter(book, f"{PLANNER}-{size}", parameters.planner, *learned, PLANNING, root, **machine)
+    return _ship_adapter(book, f"{PLANNER}-{size}", parameters.planner, *learned, root, **machine)
 
 
 def _ship_adapter(
@@ -138,9 +138,9 @@ def _ship_adapter(
     Args:
         source: SHA-256 of what it learns from, as its record has it.
         pairs: columns prompt, target.
-        settings: of its training; the seed is the world's.
+        settings: of its training.
     """
-    settings, output = replace(settings, seed=book.parameters.seed), book.data / "trained" / name
+    output = book.data / "trained" / name
     found = shipped(name, fingerprint(locate(model), quantization=quantization), source, root, settings)
     made = taken_or_trained(found, model, pairs, output, settings, quantization=quantization, **machine)
     return ship_made(name, output, made, source, {}, root)

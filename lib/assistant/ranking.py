@@ -252,7 +252,10 @@ def fusions(texts: Sequence[str]) -> list[Fusion]:
     for lambdamarts, number in product(READINGS, range(len(texts) + 1)):
         for chosen in combinations(texts, number):
             names = (*lambdamarts, *chosen)
-            weights = [(), *((weight, *[1.0] * (len(names) - 1)) for weight in WEIGHTS if len(names) > 1)]
+            weights: list[tuple[float, ...]] = [
+                (),
+                *((weight, *[1.0] * (len(names) - 1)) for weight in WEIGHTS if len(names) > 1),
+            ]
             if names != (WHOLE,):  # one ranking a store is many, and can be fused by itself
                 found += [Fusion(names, k, each) for each in weights for k in CONSTANTS]
     return found

@@ -308,6 +308,6 @@ def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> tuple
     for one, other in combinations(folds, 2):
         about = (fold == one) | (fold == other)
         sides = [(learned & (half != side) & ~about, learned & (half == side) & about) for side in (0, 1)]
-        found = sum(cosines(learn(taught), rows) for taught, rows in sides)
-        arrays[f"without_{one}_{other}_training"] = found[learned]
+        left, right = (cosines(learn(taught), rows) for taught, rows in sides)
+        arrays[f"without_{one}_{other}_training"] = (left + right)[learned]
     return arrays, whole

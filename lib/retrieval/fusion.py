@@ -75,8 +75,8 @@ def _align(runs: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, np.ndarray, np.n
             raise ValueError(f"run {number} names an item twice for a query")
     entries = pd.concat([run[["query", "item", "rank"]] for run in runs], ignore_index=True)
     query, queries = pd.factorize(entries["query"])
-    items = entries["item"].drop_duplicates()
-    items = pd.Index(items.iloc[np.argsort(tie_breakers(items), kind="stable")])
+    named = entries["item"].drop_duplicates()
+    items = pd.Index(named.iloc[np.argsort(tie_breakers(named), kind="stable")])
     pair, place = np.unique(
         query.astype(np.int64) * len(items) + items.get_indexer(entries["item"]), return_inverse=True
     )
