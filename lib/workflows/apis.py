@@ -24,7 +24,6 @@ SHARED_IDS = {"id:user", "id:group"}  # the same in all connectors; other ids ha
 Use = Literal["core", "common", "rare"]  # most used first
 USES: tuple[Use, ...] = get_args(Use)
 DefinitionForm = Literal["compact", "described", "record"]
-DEFINITION_FORMS: tuple[DefinitionForm, ...] = get_args(DefinitionForm)
 MOST_KEYS, MOST_KEY_CHARACTERS, MOST_DESCRIPTION = 20, 900, 300  # in a definition
 MOST_SAID_OF_A_KEY = 150  # characters of its summary, and of its description
 MOST_DESCRIBED, MOST_RECORD = 2000, 4000  # characters, after which keys are named alone, and outputs left out

@@ -111,17 +111,10 @@ def _phrased(api: Operation, connector: Connector) -> Operation:
     """The API with kinds and phrases; raises Unsaid where it can have none."""
     if api.internal or LIKE["unoffered"].search(api.display_name) or LIKE["unoffered"].match(api.description):
         raise Unsaid("internal or deprecated")
-    told = None
-    reason = "nothing happens in its texts" if api.trigger else "its texts do not begin with a verb and an object"
-    sentence = re.split(r"(?<=[a-z)])[.;!]\s|\n|: ", f"{html.unescape(api.description)} ")[0]
-    for text in sorted((api.display_name, sentence), key=lambda text: " " not in text):
-        text = _without_app(text, connector.called)
-        try:
-            told = told or (clause(text) if api.trigger else imperative(text))
-        except Unsaid as error:
-            reason = str(error)
+    text = _without_app(api.display_name, connector.called)
+    told = clause(text) if api.trigger else imperative(text)
     if not told:
-        raise Unsaid(reason)
+        raise Unsaid("nothing happens in its summary" if api.trigger else "its summary is no verb with an object")
     verb, spoken = told
     noun = _singular(_noun(spoken)).lower()
     parameters = tuple(with_kind(parameter, noun) for parameter in api.parameters)
@@ -141,7 +134,7 @@ def _phrased(api: Operation, connector: Connector) -> Operation:
 
 
 def _without_app(text: str, called: Iterable[str]) -> str:
-    """A text in one line without markup, brackets, version, lead-in and the app's name, which the frames add."""
+    """A summary in one line without markup, brackets, version and the app's name, which the frames add."""
     text = re.sub(r"<[^>]*>|[`*\"“”]|\([^)]*\)|\[[^]]*\]|\{[^}]*\}", " ", html.unescape(text))
     text = re.sub(r"[ _-][vV]\d+(\.\d+)*\s*$", "", text.strip()).replace("_", " ")
     text = " ".join(text.replace("/", " or ").replace(" - ", " or ").split()).rstrip(".;:!, ")
@@ -150,7 +143,7 @@ def _without_app(text: str, called: Iterable[str]) -> str:
     for name in called:
         placed = rf"\s+(in|from|to|on|for|with|into|of|using|via|by) (your |the |an? )?{re.escape(name)}(?=$|[ ,])"
         text = re.sub(placed, "", text, flags=re.IGNORECASE)
-    return LIKE["lead_in"].sub("", text) or text
+    return text
 
 
 def _placed(verb: str, spoken: str) -> str:

@@ -6,7 +6,6 @@ import pytest
 
 from lib.workbook.inputs import InputError
 from lib.workflows.apis import (
-    DEFINITION_FORMS,
     MOST_DESCRIBED,
     MOST_RECORD,
     MOST_SAID_OF_A_KEY,
@@ -117,7 +116,7 @@ def test_every_form_is_bounded_whatever_a_document_holds():
     long = Field("k" * 44, summary="s" * 9000, description="word " * 9000, type="t" * 300, format="f" * 300)
     fields = tuple(replace(long, key=f"{long.key}{number}") for number in range(40))
     wordy = Operation("shared_a", "B", "title " * 900, "A", "word " * 9000, parameters=fields, returns=fields)
-    compact, described, record = (wordy.definition_in(form) for form in DEFINITION_FORMS)
+    compact, described, record = (wordy.definition_in(form) for form in ("compact", "described", "record"))
     assert len(described) < MOST_DESCRIBED + 1300
     assert len(record) < MOST_RECORD + 20 * (4 * MOST_SAID_OF_A_KEY + 150)
     shown = [parameter["Key"] for parameter in json.loads(record)["ParametersInfo"]]

@@ -97,7 +97,7 @@ def test_what_gives_no_phrase_is_left_out_with_the_reason(tmp_path):
     assert reasons == {
         "shared_desk.GetTicket": "asked for in the words of another operation",
         "shared_desk.Ping": "a programmer's words",
-        "shared_desk.Widgets": "its texts do not begin with a verb and an object",
+        "shared_desk.Widgets": "its summary is no verb with an object",
         "shared_desk.Hidden": "internal or deprecated",
         "shared_desk.Old": "internal or deprecated",
     }
