@@ -149,10 +149,7 @@ def time_queries(
     Args:
         index_of: the index of each persona.
         queries: columns persona, text, time, weekday, place.
-        encode: a text's unit-length embedding.
-        whole, stores: LambdaMART of all stores and one a store.
-        fusion: what LambdaMART-RRF fuses.
-        second: our second stage.
+        whole, stores, second: LambdaMART of all stores, one a store, and our second stage.
     """
     # For a few dozen rows: more threads would wait for each other.
     whole, second = replace(whole, threads=1), replace(second, threads=1)

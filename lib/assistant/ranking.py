@@ -39,30 +39,19 @@ STORE_FOLDS = 3  # at most: there are many rankers
 
 @dataclass(frozen=True)
 class RankingTask:
-    """Every query with every item of its persona: a row a pair in `pairs`, in `features` and in each array.
+    """Every query with every item of its persona: a row a pair in `pairs`, in `features` and in each array."""
 
-    Attributes:
-        items, opens, queries, gold: the world's frames (see `lib.assistant.world.frames`).
-        pairs: the candidates, from `lib.retrieval.stores.candidate_pairs`.
-        text: text scores by name.
-        features: from `lib.assistant.signals.signals`.
-        cutoff: the largest K of interest, which rankers are trained for.
-        seed: of rankers and folds.
-        folds: of cross-fitting by persona.
-        threads: of training.
-    """
-
-    items: pd.DataFrame
+    items: pd.DataFrame  # these four are the world's frames (see `lib.assistant.world.frames`)
     opens: pd.DataFrame
     queries: pd.DataFrame
     gold: pd.DataFrame
-    pairs: pd.DataFrame
-    text: Mapping[str, np.ndarray]
-    features: pd.DataFrame
-    cutoff: int
-    seed: int
-    folds: int = 5
-    threads: int = 1
+    pairs: pd.DataFrame  # the candidates, from `lib.retrieval.stores.candidate_pairs`
+    text: Mapping[str, np.ndarray]  # text scores by name
+    features: pd.DataFrame  # from `lib.assistant.signals.signals`
+    cutoff: int  # the largest K of interest, which rankers are trained for
+    seed: int  # of rankers and folds
+    folds: int = 5  # of cross-fitting by persona
+    threads: int = 1  # of training
 
     @classmethod
     def of_world(
@@ -75,13 +64,8 @@ class RankingTask:
         threads: int = 1,
         bm25_b: float = 0.75,
     ) -> RankingTask:
-        """The task with the text scores bm25t and semantic.
-
-        Args:
-            world: frames items, opens, queries, gold.
-            vectors: unit-length embeddings of items and queries, in frame order.
-            bm25_b: BM25T's length normalisation.
-        """
+        """The task with the text scores bm25t and semantic; `vectors` are unit-length embeddings of items and queries,
+        in frame order."""
         items, opens, queries, gold = (world[name] for name in ("items", "opens", "queries", "gold"))
         pairs = candidate_pairs(queries, items, on="persona")
         text = {

@@ -79,25 +79,16 @@ def encoder_sets(
 
 @dataclass(frozen=True)
 class FoldTraining:
-    """Queries, and what encoders learn that are asked about new topics.
+    """Queries, and what encoders learn that are asked about new topics."""
 
-    Attributes:
-        learned, asked: training and evaluation queries, columns query, persona, text, need, fold.
-        items: columns item, persona, text.
-        qrels: columns query, item, of training queries.
-        negatives: from `lib.retrieval.training.hardest_negatives`, of training queries, at most `HARDEST` each.
-        finetuning, epochs: of fine-tuned search.
-        encoder: name of the encoder that all start from.
-    """
-
-    learned: pd.DataFrame
-    asked: pd.DataFrame
-    items: pd.DataFrame
-    qrels: pd.DataFrame
-    negatives: pd.DataFrame
-    finetuning: Finetuning
+    learned: pd.DataFrame  # training queries, columns query, persona, text, need, fold
+    asked: pd.DataFrame  # evaluation queries, likewise
+    items: pd.DataFrame  # columns item, persona, text
+    qrels: pd.DataFrame  # columns query, item, of training queries
+    negatives: pd.DataFrame  # of training queries, from `lib.retrieval.training.hardest_negatives`
+    finetuning: Finetuning  # of fine-tuned search, as is `epochs`
     epochs: int
-    encoder: str
+    encoder: str  # name of the encoder that all start from
 
     @classmethod
     def of_world(

@@ -40,20 +40,13 @@ _Columns = Mapping[str, np.ndarray]
 
 
 class Alike(NamedTuple):
-    """How alike the items of one persona are.
+    """How alike the items of one persona are; its queries have the same items in the same order."""
 
-    Attributes:
-        rows: (queries, items), the position of each pair; a persona's queries have the same items in the same order.
-        ties: (items,), what breaks ties between them.
-        text: (items, items), cosines of their embeddings.
-        log: (states, items, items), and `state` of each query (see `lib.assistant.signals.log_similarities`).
-    """
-
-    rows: np.ndarray
-    ties: np.ndarray
-    text: np.ndarray
-    log: np.ndarray
-    state: np.ndarray
+    rows: np.ndarray  # (queries, items), the position of each pair
+    ties: np.ndarray  # (items,), what breaks ties between them
+    text: np.ndarray  # (items, items), cosines of their embeddings
+    log: np.ndarray  # (states, items, items), see `lib.assistant.signals.log_similarities`
+    state: np.ndarray  # of the log, of each query
 
     def compared(self) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """Each of `COMPARED` with a matrix of similarities and the queries, as bools, for which it holds."""
@@ -84,12 +77,7 @@ def second_features(
 ) -> dict[str, np.ndarray]:
     """What the second stage sees of each pair: the first stage's features, the fine-tuned cosine, some of these
     relative to the query, the first stage's scores, the neighbours, these also relative to the query, and what
-    neighbours pass on.
-
-    Args:
-        features: the first stage's.
-        cosine, first: the fine-tuned cosine and the first stage's score of each pair.
-        query_row: the query of each pair, numbers from 0.
+    neighbours pass on; `query_row` numbers the query of each pair from 0.
     """
     seen = dict(zip(features.columns.tolist(), features.to_numpy(dtype=float).T, strict=True))
     seen |= {ADAPTED: cosine.astype(float), f"{ADAPTED}_rank": rank_within(query_row, cosine)}

@@ -40,38 +40,23 @@ WINDOW = 32  # batches; sorting by length within so many keeps padding small and
 
 @dataclass(frozen=True)
 class Finetuning:
-    """Settings of the training of all weights.
+    """Settings of the training of all weights."""
 
-    Attributes:
-        learning_rate: of AdamW at its highest.
-        batch_size: rows a step.
-        scale: cosines are multiplied by it before the softmax.
-        seed: of dropout and the order of the rows.
-    """
-
-    learning_rate: float = 2e-4
-    batch_size: int = 32
-    scale: float = 20.0
-    seed: int = 0
+    learning_rate: float = 2e-4  # of AdamW at its highest
+    batch_size: int = 32  # rows a step
+    scale: float = 20.0  # cosines are multiplied by it before the softmax
+    seed: int = 0  # of dropout and the order of the rows
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Settings of the training of a LoRA adapter.
+    """Settings of the training of a LoRA adapter, which is added to every linear layer of the encoder."""
 
-    Attributes:
-        rank: rank of the adapter's matrices; they are added to every linear layer of the encoder.
-        alpha: the adapter is scaled by alpha / rank.
-        learning_rate: of AdamW at its highest.
-        batch_size: rows a step.
-        seed: of the adapter's first weights and the order of the rows.
-    """
-
-    rank: int = 16
-    alpha: int = 32
-    learning_rate: float = 1e-3
-    batch_size: int = 64
-    seed: int = 0
+    rank: int = 16  # of its matrices
+    alpha: int = 32  # it is scaled by alpha / rank
+    learning_rate: float = 1e-3  # of AdamW at its highest
+    batch_size: int = 64  # rows a step
+    seed: int = 0  # of its first weights and the order of the rows
 
 
 # ---------------------------------------------------------------- rates, batches
