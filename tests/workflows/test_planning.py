@@ -4,7 +4,6 @@ import pytest
 
 from lib.workbook.inputs import InputError
 from lib.workflows import planning
-from lib.workflows.apis import SHARED_IDS
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import is_testable
 from lib.workflows.planning import APISampler, FlowDistribution, draw_plan
@@ -52,26 +51,6 @@ def test_a_plan_with_a_condition_has_something_to_test_and_at_most_five_calls(kn
     assert any(plan.before for plan in plans)
 
 
-def test_flows_around_rare_apis_use_what_weights_would_not(catalogue, known, monkeypatch):
-    rare = {api.name for api in catalogue if api.in_training and api.use == "rare"}
-    count = {}
-    for tail in (0.0, 1.0):
-        monkeypatch.setattr(planning, "TAIL_SHARE", tail)
-        plans = [draw_plan(known, random.Random(seed), "training", None) for seed in range(300)]
-        count[tail] = sum(bool(rare & {a.name for a in (plan.trigger, *plan.before)}) for plan in plans if plan)
-    assert count[1.0] > 2 * count[0.0]
-
-
 def test_a_catalogue_without_phrases_is_an_error(catalogue):
     with pytest.raises(InputError, match="no trigger or no action with phrases"):
         FlowDistribution(Catalogue({}, catalogue.connectors), seed=7)
-
-
-def test_what_actions_need_some_call_gives_within_the_connector(known):
-    assert known.needs.any(axis=1).sum() > 50
-    for connector, kind in known.column:
-        assert any((connector, kind) in given for given in known.gives.values())
-        assert (connector == "") == (kind == "file" or kind in SHARED_IDS)
-    files = known.column["", "file"]
-    assert known.needs[:, files].any()
-    assert not known.takes_id[:, files].any()

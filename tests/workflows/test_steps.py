@@ -4,15 +4,7 @@ import pytest
 
 from lib.workflows.apis import Field, Operation
 from lib.workflows.language import Reference
-from lib.workflows.steps import (
-    Output,
-    describe,
-    implied,
-    literal,
-    moment,
-    put,
-    spoken_moment,
-)
+from lib.workflows.steps import Output, describe, implied, literal, moment, put, spoken_moment
 
 TRIGGER = Operation("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
               returns=(Field("id", "id:message", summary="message"), Field("subject", "subject", summary="subject"),
