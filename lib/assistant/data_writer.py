@@ -280,7 +280,7 @@ def write_world(
         one row a step: step, asked, valid (answers).
 
     Raises:
-        InputError: nothing is left of one side, with the counts.
+        InputError: nothing is left, with the counts.
         ModelError: the model cannot be asked; what it has answered is in its cache.
     """
     rows: list[dict[str, Any]] = []
@@ -299,10 +299,9 @@ def write_world(
         people = [persona for persona in personas.values() if split[persona.id] == side]
         asking += [people[number % len(people)] for number in range(n if people else 0)]
     drafts = write_labels(step, write_queries(step, asking, knobs, rng), Toolbox.from_yaml(toolbox_file))
-    if lost := set(SIDES) - {split[persona.id] for persona, _, _ in drafts}:
+    if not drafts:
         counts = "; ".join(f"{row['step']}: {row['valid']} of {row['asked']}" for row in rows)
-        what = f"nothing of {' and '.join(sorted(lost))} is left of what the model wrote"
-        raise InputError(f"{what}; valid answers: {counts}")
+        raise InputError(f"nothing is left of what the model wrote; valid answers: {counts}")
     written = {persona.id: persona.model_dump(mode="json", exclude_none=True) for persona, _, _ in drafts}
     records = {
         "personas": list(written.values()),
@@ -319,34 +318,27 @@ def write_world(
 
 
 def write_personas(step: Step, n: int, rng: np.random.Generator) -> dict[int, Persona]:
-    """At most `n` personas that have items, by their number; none has another's name, and no item stands twice."""
+    """At most `n` personas that have items, by their number."""
     circumstances, days, capacities = draw_circumstances(n, rng), rng.integers(21, size=n), draw_capacities(n, rng)
-    named: dict[str, tuple[int, Persona]] = {}
-    for index, profile in enumerate(
-        step("personas", [Question(persona_prompt(*one), Profile) for one in circumstances])
-    ):
+    personas = {}
+    profiles = step("personas", [Question(persona_prompt(*one), Profile) for one in circumstances])
+    for index, profile in enumerate(profiles):
         if profile is not None:
             today = FIRST_DAY + timedelta(days=int(days[index]), hours=6)
-            traits = profile.model_dump() | {"id": f"w{index:04d}", "age": circumstances[index][0]}
-            persona = Persona(today=today, apps=Apps(), **traits)
-            named.setdefault(normal_text(persona.name), (index, persona))
-    asked = [(p, app, n) for index, p in named.values() for app, n in capacities[index].items() if n]
+            about = profile.model_dump() | {"id": f"w{index:04d}", "age": circumstances[index][0]}
+            personas[index] = Persona(today=today, apps=Apps(), **about)
+    asked = [(p, app, n) for index, p in personas.items() for app, n in capacities[index].items() if n]
     answers = step("items", [items_question(*one) for one in asked], max((n for *_, n in asked), default=0))
     for (persona, app, _), answer in zip(asked, answers, strict=True):
-        items: dict[str, Item] = {}
-        for number, written in enumerate(answer.items if answer else []):
-            item = ITEM_TYPES[app](id=f"{persona.id}-{app}-{number}", **written.model_dump())
-            items.setdefault(normal_text(item.text), item)
-        setattr(persona.apps, app, sorted(items.values(), key=lambda item: (item.shown, item.id)))
-    return {index: persona for index, persona in named.values() if persona.items}
+        written = enumerate(answer.items if answer else [])
+        items = [ITEM_TYPES[app](id=f"{persona.id}-{app}-{n}", **item.model_dump()) for n, item in written]
+        setattr(persona.apps, app, sorted(items, key=lambda item: (item.shown, item.id)))
+    return {index: persona for index, persona in personas.items() if persona.items}
 
 
 def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng: np.random.Generator) -> list[Draft]:
-    """Requests, each about an item of the persona that asks it; no two with one text.
-
-    They are voiced in the week after `today`: where time and place are to give the item away, by the habit that one of
-    its opens shows, else at any waking moment.
-    """
+    """Requests, each about an item of the persona that asks it, voiced in the week after `today`: where time and place
+    are to give the item away, by the habit that one of its opens shows, else at any waking moment."""
     drawn = []
     for persona in asking:
         _, item = persona.items[rng.integers(len(persona.items))]
@@ -358,7 +350,7 @@ def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng:
         end = persona.today + timedelta(days=DAYS_OF_QUERIES)
         [moment] = draw_moments(slot, persona.today, end, 1, set(PLACES), knobs.habit_strength, rng)
         drawn.append((persona, item.id, kind, *moment))
-    drafts: dict[str, Draft] = {}
+    drafts: list[Draft] = []
     answers = step("queries", [query_question(*one) for one in drawn])
     for number, ((persona, about, kind, time, place), answer) in enumerate(zip(drawn, answers, strict=True)):
         if answer is not None:
@@ -367,8 +359,8 @@ def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng:
             relevant = list(dict.fromkeys([about, *(ids[int(label[1:]) - 1] for label in answer.also)]))
             labels: dict[str, Any] = {"query": name, "kind": kind, "need": normal_text(answer.topic), "phrasing": name}
             labels |= {"relevant": relevant, "apps": list(dict.fromkeys(answer.apps))}
-            drafts.setdefault(normal_text(answer.text), (persona, query, labels))
-    return list(drafts.values())
+            drafts.append((persona, query, labels))
+    return drafts
 
 
 def write_labels(step: Step, drafts: Sequence[Draft], toolbox: Toolbox) -> list[Draft]:
@@ -432,16 +424,8 @@ def is_right(step: str, reply: Reply[Any], gold: Gold, toolbox: Toolbox) -> bool
 
 def kept_trials(root: Path, seed: int) -> pd.DataFrame:
     """What became of `INSTRUCT_MODEL`'s kept answers about a small simulated world, given freely and under the schema,
-    a wrong one asked for again once.
-
-    Args:
-        root: the project's folder.
-        seed: of the world and of the answers that are drawn.
-
-    Returns:
-        one row a question: step, way, valid (0 or 1), right (of a tool or plan; NaN for other steps); none where an
-        answer is not kept.
-    """
+    a wrong one asked for again once: a row a question with step, way, valid (0 or 1) and right (of a tool or plan; NaN
+    for other steps), none where an answer is not kept."""
     world = simulate(root / "data", WorldKnobs(seed=seed, **KEPT_WORLD))
     asked, labels = trials(world, n_personas=4, n_items=3, n_queries=60, seed=seed)
     kept, rows = KeptModel(Answers(root / KEPT_ANSWERS), weights_of(INSTRUCT_MODEL)), []

@@ -161,22 +161,6 @@ def test_a_fault_is_repaired_or_left_out_and_counted(tmp_path, step):
         assert len(world.personas) < 9 if step == "personas" else len(world.queries) == 42 - lost
 
 
-def test_nothing_stands_twice(tmp_path):
-    def answer(prompt, before):
-        made = json.loads(right(prompt))
-        if step_of(prompt) == "items":
-            made["items"][1:2] = [dict(made["items"][0], opens=[])]
-        if step_of(prompt) == "queries":
-            made["text"] = made["text"] if digest(prompt) % 2 else "Play my USUAL!"
-        return json.dumps(made)
-
-    counts = write(tmp_path / "world", Scripted(answer))
-    world = read_world(tmp_path / "world")
-    assert sum(query.text == "Play my USUAL!" for query in world.queries) == 1
-    assert max(len(persona.apps.mail) for persona in world.personas) == 1
-    assert len(world.queries) < counts.loc["queries", "valid"] == 18
-
-
 @pytest.mark.parametrize("step", ["personas", "tools"])
 def test_nothing_left_is_one_error_and_no_file(tmp_path, step):
     with pytest.raises(InputError, match=rf"{step}: 0 of") as caught:
