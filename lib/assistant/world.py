@@ -78,7 +78,6 @@ class World:
 
     Attributes:
         sides: training or evaluation, by query id.
-        api_sources: what decides the call, `need` or `place`, by need; empty where nobody knows.
     """
 
     personas: list[Persona]
@@ -87,7 +86,6 @@ class World:
     sides: dict[str, str]
     toolbox: Toolbox
     provenance: list[Provenance] = field(default_factory=list)
-    api_sources: dict[str, str] = field(default_factory=dict)
 
 
 def group_shares(world: str) -> dict[Group, float]:
@@ -163,7 +161,7 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
         decks[side] = deal_asks(queries, knobs, rng)
     capacities = draw_capacities(knobs.n_personas, rng)
     families, said = split_phrasings(needs, knobs.seed), set[str]()
-    world = World([], [], [], {}, cast.toolbox, api_sources={need.need: need.api_source for need in needs})
+    world = World([], [], [], {}, cast.toolbox)
     for index in progress(range(knobs.n_personas)):
         side, own = str(sides[index]), np.random.default_rng([knobs.seed, 4, index])
         life = draw_life(index, cast._replace(needs=needs), knobs, capacities[index], own)

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import settings
 from scipy import stats
 
 from lib.assistant import audit
@@ -37,7 +36,6 @@ from tests.assistant.conftest import SIZES
 
 SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_queries": 90}
 TODAY = datetime(2023, 12, 10, 6)
-relaxed = settings(deadline=None, database=None)
 
 
 def auc(positive, score) -> float:
@@ -48,13 +46,8 @@ def auc(positive, score) -> float:
 
 
 @pytest.fixture(scope="module")
-def worlds(make_world):
-    return {name: make_world(world=name, **SMALL) for name in WORLDS}
-
-
-@pytest.fixture(scope="module")
-def tables_of(worlds):
-    return {name: frames(world) for name, world in worlds.items()}
+def tables_of(make_world):
+    return {name: frames(make_world(world=name, **SMALL)) for name in WORLDS}
 
 
 def test_sizes(world, tables):
@@ -69,13 +62,13 @@ def test_sizes(world, tables):
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_arguments_stand_where_the_world_says(worlds, tables_of, name):
+def test_arguments_stand_where_the_world_says(needs, tables_of, name):
     tables, (query, items, decided_by_place) = tables_of[name], WORLDS[name]
     here = audit.argument_sources(tables["queries"], tables["gold"]).value_counts(normalize=True)
     none = 0.05 if name == "hard" else 1 - query - items  # hard has kept needs alone
     expected = {"query": query, "none": none, "items": 1 - query - none}
     assert {source: here.get(source, 0.0) for source in expected} == pytest.approx(expected, abs=0.04)
-    by_place = (tables["gold"]["need"].map(worlds[name].api_sources) == "place").mean()
+    by_place = tables["gold"]["need"].map({need.need: need.api_source for need in needs}).eq("place").mean()
     assert by_place == pytest.approx(decided_by_place, abs=0.04)  # of 420 queries, whose plans and keeps are drawn
     apis = tables["gold"]["apis"]
     assert (apis.str[0] == DEFAULT_API).mean() == pytest.approx(0.05, abs=0.02)
