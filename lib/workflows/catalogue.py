@@ -159,17 +159,7 @@ class Catalogue:
         Raises:
             InputError: there is no such file, the folder holds none, or no document has an API.
         """
-        catalogue = cls({}, {})
-        for file, connector, apis, reason in read_documents(Path(path)):
-            if connector is None:
-                catalogue.skipped.append((str(file), reason))
-                continue
-            catalogue.connectors[connector.id] = connector
-            catalogue.apis |= {api.name: api for api in apis}
-        if not catalogue.apis:
-            first, reason = catalogue.skipped[0]
-            raise InputError(f"{path}: no API could be read; {first}: {reason}")
-        return catalogue
+        return cls(*read_documents(Path(path)))
 
     @classmethod
     def from_lines(cls, lines: Iterable[str]) -> Catalogue:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,42 +59,45 @@ def document_files(path: Path) -> list[Path]:
     return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
 
 
-def read_documents(path: Path) -> Iterator[tuple[Path, Connector | None, list[Operation], str]]:
-    """(file, connector, its APIs, reason) for each document in a file or folder; with a reason, it was skipped.
+def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connector], list[tuple[str, str]]]:
+    """What the documents in a file or folder hold: APIs by name, connectors by id, and (file, reason) of the skipped.
 
     A file that is part of another document is no document of its own.
 
     Raises:
-        InputError: there is no such file, or the folder (with its subfolders) holds none.
+        InputError: there is no such file, the folder (with its subfolders) holds none, or none has an API.
     """
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder")
     files = document_files(path)
     if not files:
         raise InputError(f"{path}: holds no .json, .yaml or .yml file")
-    taken: set[str] = set()
+    apis: dict[str, Operation] = {}
+    connectors: dict[str, Connector] = {}
     parts: set[Path] = set()
-    skipped: list[tuple[Path, str]] = []
+    reasons: dict[Path, str] = {}
     for file in files:
         try:
             reader = _Reader(file)
             name, wanted = _named(file, reader.document)
-            connector_id = _unused(wanted, taken)
-            apis = list(reader.apis(connector_id, name))
-            if not apis:
+            connector = _unused(wanted, connectors)
+            found = {api.name: api for api in reader.apis(connector, name)}
+            if not found:
                 raise Unreadable("describes no operation")
         except (RecursionError, Unreadable) as error:
-            skipped.append((file, "nested too deeply" if isinstance(error, RecursionError) else str(error)))
+            reasons[file] = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             continue
-        taken.add(connector_id)
+        apis |= found
+        connectors[connector] = Connector(connector, name, (name,))
         parts |= set(reader.files)
         if reader.notes:
             warnings.warn(f"{file}: {'; '.join(dict.fromkeys(reader.notes))}", stacklevel=3)
-        yield file, Connector(connector_id, name, (name,)), apis, ""
-    for file, reason in skipped:
-        if file.resolve() not in parts:
-            warnings.warn(f"{file}: skipped: {reason}", stacklevel=3)
-            yield file, None, [], reason
+    skipped = [(str(file), reason) for file, reason in reasons.items() if file.resolve() not in parts]
+    for skipped_file, reason in skipped:
+        warnings.warn(f"{skipped_file}: skipped: {reason}", stacklevel=3)
+    if not apis:
+        raise InputError(f"{path}: no API could be read; {': '.join(skipped[0])}")
+    return apis, connectors, skipped
 
 
 def read_document(path: Path) -> dict:
@@ -150,7 +153,7 @@ def _named(file: Path, document: dict) -> tuple[str, str]:
     return title, f"shared_{slugs[0] or slugs[1] or 'connector'}"
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _unused(name: str, taken: Collection[str]) -> str:
     """The name, with a number behind it where it is taken."""
     free, number = name, 1
     while free in taken:
