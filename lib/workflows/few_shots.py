@@ -21,7 +21,6 @@ from scipy.sparse import csr_array
 from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.neighbours import mine_pairs
 from lib.retrieval.stores import hash_of_id, seeded_order
-from lib.workflows.apis import DefinitionForm
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.scoring import similarity
 
@@ -233,11 +232,7 @@ def usual_number(named: Iterable[Sequence[str]]) -> int:
 
 
 def definition_coverage(
-    pairs: pd.DataFrame,
-    chosen: Sequence[Sequence[str]],
-    catalogue: Catalogue,
-    count: Callable[[str], int],
-    form: DefinitionForm = "described",
+    pairs: pd.DataFrame, chosen: Sequence[Sequence[str]], catalogue: Catalogue, count: Callable[[str], int]
 ) -> pd.DataFrame:
     """How many of the APIs that a flow needs have a definition in its prompt, and what the definitions cost.
 
@@ -246,13 +241,12 @@ def definition_coverage(
         chosen: for each row of `pairs` the names of the APIs defined; a name that the catalogue lacks has no
             definition.
         count: tokens of a text.
-        form: of the definitions.
 
     Returns:
         one row a pair: pair, sample; share (of the flow's distinct APIs, those with a definition, 0-1), all_covered
         (bool); definitions (how many), tokens (of all of them).
     """
-    rows, lengths = [], {api.name: count("\n" + api.definition_in(form)) for api in catalogue}
+    rows, lengths = [], {api.name: count("\n" + api.definition_in("described")) for api in catalogue}
     for apis, names in zip(pairs["apis"], chosen, strict=True):
         gold, shown = set(apis), [name for name in dict.fromkeys(names) if name in lengths]
         missing = gold.difference(shown)
