@@ -170,6 +170,7 @@ def test_a_difference_is_that_of_the_units_that_count_on_both_sides():
     assert row["counted_both"] == both.sum()
     shared = delta(([1, 1, 0, 0],), ([0, 1],))
     assert shared[["delta", "n"]].tolist() == [50, 2], "of the units that both have"
+    assert delta(([1, 1, 0, 0],), ([0, 1],), ())["delta"] == 0.5, "of what is no percentage"
 
 
 def test_means_are_over_units_within_each_group():

@@ -82,6 +82,9 @@ def test_of_one_unit_there_is_no_interval():
     found = mean_interval(np.array([20.0, 30.0]), by(["a", "a"]))
     assert found.value == 25
     assert np.isnan([found.low, found.high]).all()
+    a, b = np.array([20.0, 30.0]), np.array([10.0, 10.0])
+    assert np.isnan(ratio_interval(a, b, by(["a", "a"])).low)
+    assert ratio_interval(a, b, by(["a", "b"]))[1:] == (2, 3), "of two there is"
 
 
 @pytest.mark.parametrize(("value", "ends"), [(0.0, (0, 7.135)), (100.0, (92.865, 100))])

@@ -104,3 +104,16 @@ def test_matrix_functions_agree_with_single_query_functions():
             matrix = ndcg_from_hits(hits, n_relevant, k, ideal)
             assert matrix == pytest.approx(single, abs=1e-12, nan_ok=True)
             assert np.isnan(matrix).any() == (ideal == "retrieved")
+
+
+def test_cutoffs_and_rankings_that_cannot_be():
+    hits = np.zeros((2, 3), dtype=bool)
+    for call in (
+        lambda: recall_at_k(["a", "a"], {"a"}, 1),
+        lambda: ndcg_at_k(["a"], {"a": 1}, 0),
+        lambda: recall_from_hits(hits, np.ones(2), 4),
+        lambda: ndcg_from_hits(hits, np.ones(2), 0),
+        lambda: ndcg_at_k(["a"], {"a": 1}, 1, "best"),
+    ):
+        with pytest.raises(ValueError):
+            call()
