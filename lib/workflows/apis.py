@@ -147,16 +147,11 @@ class Operation:
     def definition_in(self, form: DefinitionForm = "compact") -> str:
         """The definition as one line for prompts; it is bounded, whatever a connector's document holds.
 
-        Args:
-            form: "compact" is `name: what it does. Keys: a, body/b`: it does not look like a call, which small models
-                copy into the flow. A description has at most `MOST_DESCRIPTION` characters, and of the keys, required
-                ones first, there are the first `MOST_KEYS` that `MOST_KEY_CHARACTERS` hold.
-                "described" has each of these keys with its type, summary and description, as the workflow paper's
-                prompts have them: `Keys: a (string): summary, description; b (integer)`. Once `MOST_DESCRIBED`
-                characters are full, the keys that are left are named alone.
-                "record" is `metadata` as JSON with these keys, texts cut to length; response fields are left out once
-                it has `MOST_RECORD` characters. It lacks `IsInTrainingSet`, which tells nothing of the API and which
-                of them a test was made for.
+        "compact" is `name: what it does. Keys: a, body/b`, which does not look like a call, as small models copy those
+        into the flow; required keys come first. "described" has each key with its type, summary and description, as the
+        workflow paper's prompts have them, until `MOST_DESCRIBED` characters are full. "record" is `metadata` as JSON,
+        texts cut to length, with response fields up to `MOST_RECORD` characters; it lacks `IsInTrainingSet`, which
+        tells nothing of the API but which of them a test was made for.
         """
         if form not in self._definitions:
             offered = sorted((p for p in self.parameters if not p.internal), key=lambda p: not p.required)

@@ -48,13 +48,9 @@ def condition(draft: Draft, visible: Sequence[Output], skip: set[str], before: T
 
 
 def single(draft: Draft, visible: Sequence[Output], skip: set[str], before: Tested | None = None) -> Tested | None:
-    """A test of one output; None where none can be tested and described.
+    """A test of one output, none whose summary is to `skip`; None where none can be tested and described.
 
-    Args:
-        draft: of the request.
-        visible: what earlier calls returned.
-        skip: summaries of outputs that are not to be tested.
-        before: the test of the branch before, whose output a further branch mostly tests again.
+    `before`: the test of the branch before, whose output a further branch mostly tests again.
     """
     found = [o for o in visible if is_testable(o.field) and not MAKERS.match(o.api.display_name)]
     found = [o for o in found if o.field.summary not in skip]

@@ -34,12 +34,8 @@ FIRST_UNSEEN = 408  # unseen pairs whose requests are encoded with those of trai
 
 
 def training_hash(pairs: pd.DataFrame, how: Any) -> str:
-    """SHA-256 over the training pairs, ids, requests and flows in their order, and over how they are learned from.
-
-    Args:
-        pairs: columns pair, split, request, dsl.
-        how: anything that JSON holds.
-    """
+    """SHA-256 over the training pairs, ids, requests and flows in their order, and over how they are learned from (what
+    JSON holds)."""
     digest = hashlib.sha256(json.dumps(how).encode())
     for _, column in pairs.loc[pairs["split"] == "training", ["pair", "request", "dsl"]].items():
         digest.update("\0".join(column).encode() + b"\0\0")
@@ -171,11 +167,7 @@ def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: 
 
     The last bits of a vector depend on the texts that are encoded beside it. So what came later, the set `test_same`
     and further unseen pairs, is encoded apart: it moves no vector of the others, nor the pairs mined from them.
-
-    Args:
-        encoder: of `lib.retrieval.dense.load_encoder`.
-        pairs: columns split, request.
-        keep: a folder for the next run, see `lib.retrieval.dense.encode`.
+    `keep`: a folder for the next run, see `lib.retrieval.dense.encode`.
     """
     kept = {name: keep / f"{name}.safetensors" if keep else None for name in ("requests", "later_requests")}
     place = pairs.groupby("split").cumcount()

@@ -111,7 +111,7 @@ def _phrased(api: Operation, connector: Connector) -> Operation:
     """The API with kinds and phrases; raises Unsaid where it can have none."""
     if api.internal or LIKE["unoffered"].search(api.display_name) or LIKE["unoffered"].match(api.description):
         raise Unsaid("internal or deprecated")
-    text = _without_app(api.display_name, connector.called)
+    text = _without_app(api.display_name, connector.called[0])
     told = clause(text) if api.trigger else imperative(text)
     if not told:
         raise Unsaid("nothing happens in its summary" if api.trigger else "its summary is no verb with an object")
@@ -133,17 +133,15 @@ def _phrased(api: Operation, connector: Connector) -> Operation:
     return replace(api, phrases=tuple(phrases), terse=tuple(terse), clauses=tuple(_endings(api, verb)))
 
 
-def _without_app(text: str, called: Iterable[str]) -> str:
+def _without_app(text: str, app: str) -> str:
     """A summary in one line without markup, brackets, version and the app's name, which the frames add."""
     text = re.sub(r"<[^>]*>|[`*\"“”]|\([^)]*\)|\[[^]]*\]|\{[^}]*\}", " ", html.unescape(text))
     text = re.sub(r"[ _-][vV]\d+(\.\d+)*\s*$", "", text.strip()).replace("_", " ")
     text = " ".join(text.replace("/", " or ").replace(" - ", " or ").split()).rstrip(".;:!, ")
     if " " not in text:  # an operation's id
         text = " ".join(word if word.isupper() else word.lower() for word in CAMEL.findall(text))
-    for name in called:
-        placed = rf"\s+(in|from|to|on|for|with|into|of|using|via|by) (your |the |an? )?{re.escape(name)}(?=$|[ ,])"
-        text = re.sub(placed, "", text, flags=re.IGNORECASE)
-    return text
+    placed = rf"\s+(in|from|to|on|for|with|into|of|using|via|by) (your |the |an? )?{re.escape(app)}(?=$|[ ,])"
+    return re.sub(placed, "", text, flags=re.IGNORECASE)
 
 
 def _placed(verb: str, spoken: str) -> str:
