@@ -135,7 +135,8 @@ def queries_page(read: Callable[[str], pd.DataFrame]) -> dict[str, Any]:
     return {
         "facets": [one for one in facets if one["options"]],
         "items": [
-            [APP_NAMES.get(row.app, row.app), row.title, row.text.removeprefix(row.title)] for row in items.itertuples()
+            [APP_NAMES.get(row.app, row.app), row.title, row.text.removeprefix(row.title).lstrip(".: ")]
+            for row in items.itertuples()
         ],
         "methods": methods,
         "settings": settings,

@@ -51,7 +51,7 @@ def test_every_evaluation_query_is_there_with_its_labels_and_no_other(project):
     assert [data["items"][number][1] for number in one["relevant"]] == ["title 1", "title 5"]
     assert (one["apis"], one["kind"], one["plan"]) == (["send_mail"], "habit", 'send_mail(to="a")')
     assert one["when"] == "Monday 2024-03-04 08:50, home"
-    assert data["items"][3] == ["Mail", "title 3", ". and more"]
+    assert data["items"][3] == ["Mail", "title 3", "and more"]
 
 
 def test_rankings_are_the_first_ten_and_give_the_recall_of_the_tables(project):
