@@ -25,7 +25,7 @@ BELOW = {
 }
 HEAVY = {"torch", "transformers", "sentence_transformers", "lightgbm", "faiss", "peft", "bitsandbytes"}
 # The least that a function of lib has on average, in lines: what is shorter stands where it is called.
-MEAN_LINES = 11.5
+MEAN_LINES = 12
 
 
 def named(path):
@@ -80,9 +80,9 @@ def lines(folder):
 
 def test_the_house_stays_small():
     """Ceilings, to be lowered and never raised: what does not fit takes something else's place."""
-    assert lines("lib") <= 26_900
-    assert len(SOURCES) <= 96
-    assert lines("tests") <= 23_200
+    assert lines("lib") <= 20_850
+    assert len(SOURCES) <= 93
+    assert lines("tests") <= 16_250
 
 
 def test_no_public_name_stands_twice():
