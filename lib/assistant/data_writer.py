@@ -12,6 +12,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin
@@ -65,7 +66,7 @@ TOKENS = {"personas": 500, "items": 40, "queries": 160, "tools": 40, "plans": 24
 TOKENS_PER_ITEM = 240
 
 KEPT_ANSWERS = Path("data") / "answers" / "generator_answers.jsonl"
-KEPT_WORLD = {"n_personas": 19, "n_training_queries": 114, "n_evaluation_queries": 38}  # that they are about
+KEPT_WORLD = WorldKnobs(n_personas=19, n_training_queries=114, n_evaluation_queries=38)  # that they are about
 KEPT_TOKENS = 400  # of an answer at most
 
 
@@ -169,7 +170,7 @@ def persona_line(persona: Persona) -> str:
     return "; ".join(part[:LINE] for part in parts) + "."
 
 
-def entry_line(item: Item, app: str, label: str = "-") -> str:
+def entry_line(item: Item, app: App, label: str = "-") -> str:
     """An item in a prompt: app, time, text; the persona's first is called e1, since an id would take many tokens."""
     text = item.text if len(item.text) <= LINE else f"{item.text[:LINE]} …"
     return f"{label} ({APP_NAMES[app]}, {item.shown:%Y-%m-%d %H:%M}): {text}"
@@ -183,7 +184,7 @@ def entry_lines(persona: Persona, ids: Sequence[str]) -> list[str]:
     return lines + [f"- contact {p.name}: {p.email}, {p.phone}"[:LINE] for p in persona.people if p.name in said]
 
 
-def items_question(persona: Persona, app: str, n: int) -> Question[Any]:
+def items_question(persona: Persona, app: App, n: int) -> Question[Any]:
     now, days = f"{persona.today:%A %Y-%m-%dT%H:%M:%S}", timedelta(days=DAYS_ASKED_FOR)
     span = (persona.today, persona.today + days) if app in AHEAD else (persona.today - days, persona.today)
     prompt = items_prompt(persona_line(persona), app, n, now, *(f"{day:%Y-%m-%d}" for day in span))
@@ -328,7 +329,8 @@ def write_personas(step: Step, n: int, rng: np.random.Generator) -> dict[int, Pe
             about = profile.model_dump() | {"id": f"w{index:04d}", "age": circumstances[index][0]}
             personas[index] = Persona(today=today, apps=Apps(), **about)
     asked = [(p, app, n) for index, p in personas.items() for app, n in capacities[index].items() if n]
-    answers = step("items", [items_question(*one) for one in asked], max((n for *_, n in asked), default=0))
+    questions = [items_question(persona, app, n) for persona, app, n in asked]
+    answers = step("items", questions, max((n for *_, n in asked), default=0))
     for (persona, app, _), answer in zip(asked, answers, strict=True):
         written = enumerate(answer.items if answer else [])
         items = [ITEM_TYPES[app](id=f"{persona.id}-{app}-{n}", **item.model_dump()) for n, item in written]
@@ -426,7 +428,7 @@ def kept_trials(root: Path, seed: int) -> pd.DataFrame:
     """What became of `INSTRUCT_MODEL`'s kept answers about a small simulated world, given freely and under the schema,
     a wrong one asked for again once: a row a question with step, way, valid (0 or 1) and right (of a tool or plan; NaN
     for other steps), none where an answer is not kept."""
-    world = simulate(root / "data", WorldKnobs(seed=seed, **KEPT_WORLD))
+    world = simulate(root / "data", replace(KEPT_WORLD, seed=seed))
     asked, labels = trials(world, n_personas=4, n_items=3, n_queries=60, seed=seed)
     kept, rows = KeptModel(Answers(root / KEPT_ANSWERS), weights_of(INSTRUCT_MODEL)), []
     try:

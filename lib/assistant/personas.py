@@ -207,10 +207,10 @@ class Life:
         """One of the numbered wordings of a template, if possible one that the persona has not got yet."""
         used = {entry.template for entry in self.provenance}
         fresh = [number for number in options if f"{key}/{number}" not in used] or options
-        return fresh[self.rng.integers(len(fresh))]
+        return fresh[int(self.rng.integers(len(fresh)))]
 
 
-def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[str, int]]:
+def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[App, int]]:
     """Number of items per persona and app: Poisson with Table 4's means, by systematic sampling of the quantiles, so
     that the averages of a world are close to the means whatever the seed."""
     columns = {

@@ -283,7 +283,8 @@ def _compare(value: Any, answer: Any, schema: dict) -> str | None:
         needed = {key for key, options in acceptable.items() if MAY_BE_LEFT_OUT not in options}
         if not needed <= set(value) <= set(acceptable):
             return "wrong_value"
-        properties = schema.get("properties") if isinstance(schema.get("properties"), dict) else {}
+        given_as = schema.get("properties")
+        properties: dict[str, Any] = given_as if isinstance(given_as, dict) else {}
         problems = [_compare_any(part, acceptable[key], properties.get(key)) for key, part in value.items()]
         return next(filter(None, problems), None)
     same = standard_text(value) == standard_text(answer) if kind == "text" else value == answer

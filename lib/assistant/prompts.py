@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib.assistant.schemas import APP_NAMES
+from lib.assistant.schemas import APP_NAMES, App
 
 # What a chain of thought may name: the seven apps of this world, or the fourteen types of the paper's appendix A.6.
 CONTEXT_TYPES: dict[str, tuple[str, ...]] = {
@@ -95,7 +95,7 @@ def persona_prompt(age: int, sector: str, initials: str) -> str:
     )
 
 
-def items_prompt(person: str, app: str, n: int, now: str, first: str, last: str) -> str:
+def items_prompt(person: str, app: App, n: int, now: str, first: str, last: str) -> str:
     """Asks for what one app holds (assistant paper, appendix A.2: traits, app, number, dates, schema)."""
     return (
         f"The phone of a person is to be filled with made-up data. The person: {person}\n"

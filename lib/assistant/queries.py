@@ -255,7 +255,7 @@ def rank_apps(lived: LivedNeed, toolbox: Toolbox, first_api: str) -> list[App]:
     ranked = [toolbox[first_api].app] if first_api in toolbox else []
     others = sorted(lived.need.keeps.items(), key=lambda pair: (-pair[1].weight, pair[0]))
     ranked += [template.app for keep in (lived.keep, *dict(others).values()) for template in keep.items.values()]
-    return list(dict.fromkeys(ranked))[:3]
+    return [app for app in dict.fromkeys(ranked) if app][:3]
 
 
 def relevant_items(lived: LivedNeed, life: Life, moment: datetime) -> list[str]:

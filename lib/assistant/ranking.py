@@ -144,8 +144,8 @@ class RankingTask:
             labels: one bool a pair; None: what is relevant.
             threads: other than the task's.
         """
-        lessons = self._lessons(self.training if rows is None else rows, features, labels)
-        return train(*lessons, CATEGORICAL, self.cutoff, self.seed, threads or self.threads)
+        pairs, seen, relevant, persona = self._lessons(self.training if rows is None else rows, features, labels)
+        return train(pairs, seen, relevant, persona, CATEGORICAL, self.cutoff, self.seed, threads or self.threads)
 
     def cross_fit(self, rows: np.ndarray, features: pd.DataFrame | None = None, folds: int = 0) -> np.ndarray:
         """A score of some pairs (bools), each by a ranker that saw none of its persona's; 0 of all others.
@@ -153,8 +153,11 @@ class RankingTask:
         Args:
             features, folds: other ones than the task's.
         """
-        scores, how = np.zeros(len(self.pairs)), (self.seed, self.threads, folds or self.folds)
-        scores[rows] = out_of_fold(*self._lessons(rows, features), CATEGORICAL, self.cutoff, *how)
+        scores = np.zeros(len(self.pairs))
+        pairs, seen, relevant, persona = self._lessons(rows, features)
+        scores[rows] = out_of_fold(
+            pairs, seen, relevant, persona, CATEGORICAL, self.cutoff, self.seed, self.threads, folds or self.folds
+        )
         return scores
 
     def _lessons(self, rows: np.ndarray, features: pd.DataFrame | None, labels: np.ndarray | None = None) -> tuple:

@@ -129,7 +129,8 @@ def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[A
         if group != "kept":
             worded = 1 - knobs.habit_share
             meaning, habit = round(count * (knobs.meaning_share / worded if worded > 0 else 0.5)), 0
-        kinds: list[Kind] = [*["meaning"] * meaning, *["habit"] * habit, *["either"] * (count - meaning - habit)]
+        shares_of: dict[Kind, int] = {"meaning": meaning, "habit": habit, "either": count - meaning - habit}
+        kinds = [kind for kind, n in shares_of.items() for _ in range(n)]
         order = rng.permutation(count) if group == "kept" else range(count)
         deck += [(group, kinds[i]) for i in order]
     return deck if counts[0] == total else [deck[i] for i in rng.permutation(total)]
@@ -362,7 +363,8 @@ def read_world(folder: str | Path) -> World:
         own = {item.id for _, item in personas[queries[entry.query].persona].items}
         if len(own.intersection(entry.relevant)) < len(entry.relevant):
             raise InputError(f"{where}, relevant: {entry.relevant} are not all different items of that persona")
-        for label in (entry, *entry.also):
+        check_plan(entry, toolbox, where)
+        for label in entry.also:
             check_plan(label, toolbox, where)
         gold[entry.query] = entry
     if not queries or queries.keys() - gold.keys():

@@ -206,9 +206,10 @@ def rate_differences(
         both = pd.concat([left, right], axis=1, join="inner").sort_index().to_numpy()
         if len(both):
             over = Resampling(np.arange(len(both)), samples, seed)
-            found = difference_interval(*both.T, over, top)
+            found = difference_interval(both[:, 0], both[:, 1], over, top)
+            p_value = sign_flip_test(both[:, 0], both[:, 1], over)
             counted = int((~np.isnan(both).any(axis=1)).sum())
-            rows.append((a, b, metric, *found, sign_flip_test(*both.T, over), len(both), counted))
+            rows.append((a, b, metric, *found, p_value, len(both), counted))
     columns = ["a", "b", "metric", "delta", "ci_low", "ci_high", "p_value", "n", "counted_both"]
     return pd.DataFrame(rows, columns=columns)
 

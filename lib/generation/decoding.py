@@ -135,7 +135,7 @@ class GrowingAnswers:
         """Append a token to an open row; the row is closed where its answer ends, or repeats itself endlessly."""
         output = self.outputs[row]
         output.append(token)
-        end = self.tail and self.tokenizer.decode(output[-self.tail :], skip_special_tokens=True)
+        end = self.tokenizer.decode(output[-self.tail :], skip_special_tokens=True) if self.tail else ""
         stopped = token in self.ends or any(text in end for text in self.texts)
         if stopped or (self.constraint and self.constraint.advance(row, token)):
             self.ended[row] = True

@@ -175,8 +175,13 @@ def add_adapter(model, name: str, training: Training):
         if getattr(model, "is_loaded_in_4bit", False):
             prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs={"use_reentrant": False})
         torch.manual_seed(training.seed)
-        size = {"r": training.rank, "lora_alpha": training.alpha, "lora_dropout": 0.0}
-        config = LoraConfig(**size, target_modules="all-linear", task_type="CAUSAL_LM")
+        config = LoraConfig(
+            r=training.rank,
+            lora_alpha=training.alpha,
+            lora_dropout=0.0,
+            target_modules="all-linear",
+            task_type="CAUSAL_LM",
+        )
         model.name_or_path = name  # the adapter names its model, not a folder of this machine
         adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
     use_one_operation(adapted)

@@ -292,7 +292,7 @@ def read_body(body: bytes, chat: bool) -> tuple[str | None, Any, tuple[int, int]
         content = json.loads(body)
         choice, usage = content["choices"][0], content.get("usage") or {}
         text, end = (choice["message"].get("content") if chat else choice["text"]), choice.get("finish_reason")
-        tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        tokens: tuple[Any, Any] = usage.get("prompt_tokens"), usage.get("completion_tokens")
     except (ValueError, AttributeError, LookupError, TypeError, RecursionError):
         text = end = None
     if not isinstance(text, str) and end not in ("length", "content_filter"):

@@ -215,6 +215,6 @@ def beside_wanted(row: Mapping[str, Any], wanted: list[str]) -> list:
     result = "calls" if similarity == 1 else "some" if similarity > 0 else "none"
     made_up = [" · ".join(one) if not isinstance(one, str) else one
                for column in ("made_up_names", "made_up_parameters") for one in row[column]]  # fmt: skip
-    ran = row.get("executed")
-    return [changes, round(similarity, 3), result if changes else "same", None if pd.isna(ran) else int(ran),
-            row["error"], made_up, int(row["finished"])]  # fmt: skip
+    ran = None if row.get("executed") is None or pd.isna(row["executed"]) else int(row["executed"])
+    return [changes, round(similarity, 3), result if changes else "same", ran, row["error"], made_up,
+            int(row["finished"])]  # fmt: skip

@@ -66,8 +66,8 @@ def show_progress() -> bool:
     import psutil
 
     command: list[str] = []
-    with contextlib.suppress(psutil.Error, AttributeError):  # a parent that is gone, or somebody else's
-        command = psutil.Process().parent().cmdline()
+    with contextlib.suppress(psutil.Error):  # a parent that is gone, or somebody else's
+        command = psutil.Process(os.getppid()).cmdline()
     return "WORKBOOK_BATCH" not in os.environ and not any(name in part for part in command for name in BATCH_RUNNERS)
 
 

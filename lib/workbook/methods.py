@@ -17,8 +17,10 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    name: Method(*(tuple(part) if isinstance(part, list) else part for part in parts))
-    for name, parts in read_yaml(Path(__file__).with_name("methods.yaml")).items()
+    name: Method(label, colour, tuple(marker) if isinstance(marker, list) else marker)
+    for name, (label, colour, marker) in (
+        (name, (*style, "", "")[:3]) for name, style in read_yaml(Path(__file__).with_name("methods.yaml")).items()
+    )
 }
 # A method without a style in `METHODS` is drawn like one of these, by its name.
 SPARE = (("#B03060", "H"), ("#556B2F", "P"), ("#8B4513", "X"), ("#483D8B", "d"))

@@ -105,7 +105,7 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
             raise InputError(f"ablation: a row must have {len(MAY_BE)} entries: {', '.join(MAY_BE)}; not {row}")
         for (field, known), value in zip(MAY_BE.items(), row, strict=True):
             if value not in known or isinstance(value, bool):
-                may_be = f"{known[0]} to {known[-1]:,}" if isinstance(known, range) else ", ".join(known)
+                may_be = f"{known[0]} to {known[-1]:,}" if isinstance(known, range) else ", ".join(map(str, known))
                 raise InputError(f"ablation: {field} may be {may_be}, not {value!r}: {row}")
         selector, shots, definitions, generator, decoding, _ = row
         if selector not in MEASURED and "sfd" in definitions:
@@ -249,6 +249,7 @@ def asked_of_new_apis(
 def reading_room(models: Mapping[str, str], max_new_tokens: int) -> dict[str, tuple[int, Counter]]:
     """For each role's model, how many tokens a prompt may have, and what counts them (behind an endpoint estimated)."""
     found: dict[str, tuple[int, Counter]] = {}
+    count: Counter
     for model in dict.fromkeys(models.values()):
         most, count = WINDOW, estimate_tokens
         if not is_remote(model):

@@ -102,11 +102,11 @@ def compared(draft: Draft, output: Output, words: str, bound: float | None) -> T
     drawn = _drawn(draft, tested)
     if drawn is None:
         return None
-    operator, value, spoken_as = drawn
-    text = in_words(draft, operator, words, speak(draft, value, spoken_as), tested)
+    operator, wanted, spoken_as = drawn
+    text = in_words(draft, operator, words, speak(draft, wanted, spoken_as), tested)
     if operator == "lacks":
-        return Tested(Not(Comparison("contains", left, value)), text, output)
-    return Tested(Comparison(operator, left, value), text, output)
+        return Tested(Not(Comparison("contains", left, wanted)), text, output)
+    return Tested(Comparison(operator, left, wanted), text, output)
 
 
 def _drawn(draft: Draft, tested: Field) -> tuple[str, Operand, str] | None:

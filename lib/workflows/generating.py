@@ -45,8 +45,10 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
     draft = Draft(rng, wordings, split, build == "telegraph", bool(plan.branches), day_layout, clock)
     opening, trigger, visible = step(draft, plan.trigger, [])
     settings = settings_of(plan.trigger, trigger, visible)
-    before, statements, visible = _sequence(draft, plan.before, visible)
-    branches, after = [], []
+    before, called, visible = _sequence(draft, plan.before, visible)
+    statements: list[Statement] = [*called]
+    branches: list = []
+    after: list = []
     if plan.branches:
         draft.literals = set()
         tests = _tests(draft, plan, visible, settings)
@@ -213,7 +215,12 @@ def _start_worker(catalogue: Catalogue, values: dict[str, list], seed: int) -> N
     global _source
     maker = multiprocessing.parent_process()
     assert maker is not None  # a worker has one
-    threading.Thread(target=lambda: (maker.join(), os._exit(1)), daemon=True).start()
+
+    def end_with_it() -> None:
+        maker.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_it, daemon=True).start()
     _source = FlowSource(catalogue, values, seed)
 
 

@@ -214,8 +214,10 @@ def trained_on(rows: pd.DataFrame, part: Part, world: FlowWorld, output: Path, *
     if isinstance(part.settings, Tuning):
         return tune_encoder(locate(world.search.encoder), rows, output, part.settings, **machine)
     settings = replace(part.settings, seed=world.seed) if part.kind == "in_context" else part.settings
-    texts, how = (rows["prompt"].tolist(), rows["target"].tolist()), {"quantization": world.quantization}
-    return finetune_language_model(world.generator, *texts, output, settings, **how, **machine)
+    prompts, targets = rows["prompt"].tolist(), rows["target"].tolist()
+    return finetune_language_model(
+        world.generator, prompts, targets, output, settings, quantization=world.quantization, **machine
+    )
 
 
 def learning_curve(

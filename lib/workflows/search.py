@@ -160,7 +160,7 @@ def read_lists(path: Path, key: str = "") -> dict[str, np.ndarray]:
 def add_lists(path: Path, lists: dict[str, np.ndarray]) -> None:
     """Put lists beside those of a file."""
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **(read_lists(path) | lists))
+        np.savez_compressed(file, allow_pickle=False, **(read_lists(path) | lists))
 
 
 def ship_lists(book: Workbook, root: Path = ROOT, **_) -> str:
