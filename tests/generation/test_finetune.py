@@ -152,18 +152,18 @@ def test_the_loss_on_targets_equals_the_full_computation(tiny):
 
 
 def test_a_batch_in_parts_takes_the_same_step(tiny):
-    pairs = [([5, 6, 7], [8, 9, 1]), ([10, 11, 12, 13, 14, 15], [16, 1]), ([20], [21, 22, 23, 24, 1])]
-    assert plan_passes([0, 1, 2], [6, 8, 6], tokens=16) == [[1, 0], [2]]
+    pairs = [([5, 6, 7], [8, 9, 1]), ([10, 11, 12, 13, 14, 15], [16, 1]), ([20], [21, 1])]
+    assert plan_passes([0, 1, 2], [6, 8, 3], tokens=16) == [[1, 0], [2]]
     steps = []
     for parts in ([pairs], [pairs[1::-1], pairs[2:]]):
         model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
         _, weights = add_adapter(model, "tiny", TRAINING)
         masters = {key: weight.detach().clone() for key, weight in weights.items()}
-        loss = train_step(model, weights, masters, torch.optim.AdamW(masters.values(), lr=0.1), parts)
+        loss = train_step(model, weights, masters, torch.optim.SGD(masters.values(), lr=1.0), parts)
         steps.append((loss, *masters.values()))
         assert all(torch.equal(weights[key], master) for key, master in masters.items())
     for one, other in zip(*steps, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_an_epoch_has_every_pair_once_in_batches_of_like_length():

@@ -67,6 +67,7 @@ def questions(n):
         f"```json\n{GOOD}\n```",
         f"Braces {{like these}} come first: {GOOD}",
         f'{{"x": 1}} is not it, but {GOOD} is',
+        f'{{"title": "Bo"}} is shorter than {GOOD}',
         '{"title": " \\u0000Ada\\n", "age": "3"}',
     ],
 )
