@@ -5,6 +5,7 @@ A file that is of no use is skipped, and what is odd in one is left out; a warni
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import warnings
@@ -108,10 +109,7 @@ def read_document(path: Path) -> dict:
             text = raw.decode(json.detect_encoding(raw))
         except UnicodeDecodeError:
             text = raw.decode("cp1252", errors="replace")
-        if path.suffix.lower() == ".json":
-            document = json.loads(text.removeprefix("\ufeff"), strict=False, parse_constant=str)
-        else:
-            document = _with_text_keys(compose_and_construct(text, _Loader, check=lambda node: None))
+        document = _loaded(text.removeprefix("\ufeff"), path.suffix.lower() == ".json")
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -119,6 +117,18 @@ def read_document(path: Path) -> dict:
     if not isinstance(document, dict):
         raise Unreadable("is no mapping")
     return document
+
+
+def _loaded(text: str, is_json: bool) -> Any:
+    """What a text says; JSON with a comma too many is YAML, which people save under either name."""
+    if is_json:
+        try:
+            return json.loads(text, strict=False, parse_constant=str)
+        except json.JSONDecodeError as error:
+            with contextlib.suppress(ValueError):
+                return _with_text_keys(compose_and_construct(text, _Loader, check=lambda node: None))
+            raise error
+    return _with_text_keys(compose_and_construct(text, _Loader, check=lambda node: None))
 
 
 def _with_text_keys(value: Any) -> Any:

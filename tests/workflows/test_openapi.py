@@ -234,6 +234,7 @@ GOOD = json.dumps(swagger(parameters=[parameter("a"), parameter("b")]), indent=1
         b"\xff\xfe" + GOOD.encode("utf-16-le"),
         GOOD.replace("Boxes", "Bøxes").encode("cp1252"),
         GOOD.replace("Fetches", "Fet\tch\x01es"),
+        GOOD[: GOOD.rindex("}")] + ",}",  # a comma too many
     ],
 )
 def test_encodings_and_control_characters(tmp_path, text):
@@ -308,7 +309,7 @@ def beside_a_good_one(tmp_path, document, name="boxes.json"):
         ('{"a": 1}', "neither a Swagger 2 nor an OpenAPI 3"),
         ('{"swagger": "2.0"}', "no mapping 'paths'"),
         ('{"swagger": "2.0", "paths": {}}', "no operation"),
-        ('{"swagger": "2.0",\n "paths": 1,}', "is not JSON: .*line 2"),
+        ('{"swagger": "2.0",\n "paths": {', "is not JSON: .*line 2"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": ' + "9" * 5000 + ', "swagger": 2}', "is not JSON: Exceeds the limit"),
     ],
