@@ -18,6 +18,7 @@ from lib.evaluation.claims import (
     word,
 )
 from lib.evaluation.inference import Resampling, difference_interval, holm_adjust, ratio_interval, sign_flip_test
+from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
 
 NONE = pd.DataFrame(columns=["method", "metric", "k", "value"])
@@ -164,6 +165,13 @@ def test_holm_is_over_all_testable_claims_of_a_paper():
     assert found["p_holm"][[0, 1, 3]].tolist() == holm_adjust([0.01, 0.3, 0.02]).tolist()
     assert np.isnan(found["p_holm"][2])
     assert found["star"].tolist() == [True, False, False, True, True]
+
+
+def test_the_claims_of_the_project_are_tested_somewhere():
+    claims = read_claims(ROOT / "data" / "claims.yaml")
+    assert len(claims) <= 36
+    known = {"context_scores", "tool_scores", "planner_scores", "dsl_scores", "flow_bench_shots"}
+    assert {one.scores for one in claims} <= known
 
 
 @pytest.mark.parametrize(
