@@ -67,7 +67,7 @@ def show_progress() -> bool:
 
     command: list[str] = []
     with contextlib.suppress(psutil.Error):  # a parent that is gone, or somebody else's
-        command = psutil.Process(os.getppid()).cmdline()
+        command = getattr(psutil.Process().parent(), "cmdline", list)()
     return "WORKBOOK_BATCH" not in os.environ and not any(name in part for part in command for name in BATCH_RUNNERS)
 
 
