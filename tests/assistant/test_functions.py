@@ -9,7 +9,6 @@ import pytest
 from lib.assistant.functions import read_function_queries
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import Toolbox
-from lib.workbook.artifacts import ROOT
 
 LAMP = {
     "name": "home.set_lamp",
@@ -138,14 +137,6 @@ def test_queries_with_their_answers_or_with_answers_beside_them(write, beside):
     assert frame["apis"].tolist() == [["home.set_lamp"], ["wait", "ring-bell"], ["home.set_lamp"], ["default"]]
     assert frame["place"].str.fullmatch(r".*queries\.json, line \d").all()
     assert set(frame["apis"].explode()) - {"default"} <= set(Toolbox.from_functions(path).apis), "one file is both"
-
-
-def test_the_example_of_the_readme_is_a_query_with_its_answer(write):
-    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-    section = text.split("\n## Your own functions and queries")[1].split("\n## ")[0]
-    path = write(section.split("```json\n")[1].split("```")[0])
-    assert read_function_queries(path)["apis"].tolist() == [["tide_table"]]
-    assert list(Toolbox.from_functions(path).apis) == ["tide_table"]
 
 
 GOOD = RECORDS[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from copy import deepcopy
 
@@ -13,11 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib.assistant.personas import read_cast
-from lib.assistant.schemas import APPS, ITEM_TYPES, Apps, Persona, read_personas
+from lib.assistant.schemas import APPS, ITEM_TYPES, Persona, read_personas
 from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import FILES, check_trainable, frames, read_world
+from lib.assistant.world import check_trainable, frames, read_world
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
+
+EXAMPLE = ROOT / "data" / "examples" / "world"
 
 
 def refused(call, *parts) -> None:
@@ -29,13 +30,9 @@ def refused(call, *parts) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_readme_shows_an_item_of_each_app_with_all_its_fields():
-    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-    section = text.split("`apps` are the seven of `lib/assistant/schemas.py`: ")[1]
-    said, block = re.match(r"([^.]*)\..*?```json\n(.*?)```", section, re.DOTALL).groups()
-    assert re.split(", | and ", said) == list(APPS)
-    apps = json.loads(block)
-    Apps.model_validate(apps)
+def test_the_example_has_an_item_of_each_app_with_all_its_fields():
+    _, line = (EXAMPLE / "personas.jsonl").read_text(encoding="utf-8").splitlines()
+    apps = json.loads(line)["apps"]
     assert list(apps) == list(APPS)
     for app, (item,) in apps.items():
         assert item.keys() == ITEM_TYPES[app].model_fields.keys() - {"opens"}
@@ -171,17 +168,10 @@ def test_wrong_folder(records, write_world, change, parts):
     refused(lambda: read_world(folder), *parts)
 
 
-def test_the_example_of_the_readme_is_a_world(tmp_path):
-    """Each block stands in the file that the text before it names: the smallest world, with nobody to train on."""
-    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-    section = text.split("\n## Your own personas")[1].split("\n## ")[0]
-    named = r"`(\w+\.(?:jsonl|yaml))`[^`]*(?:`[^`\n]+`[^`]*)*```\w+\n(.*?)```"
-    blocks = dict(re.findall(named, section, flags=re.DOTALL))
-    assert blocks.keys() == set(FILES)
-    for name, content in blocks.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    tables = frames(read_world(tmp_path))
-    assert [len(tables[name]) for name in ("items", "opens", "queries", "gold", "toolbox")] == [2, 1, 1, 1, 1]
+def test_the_example_is_a_world():
+    """A small one, with nobody to train on."""
+    tables = frames(read_world(EXAMPLE))
+    assert [len(tables[name]) for name in ("items", "opens", "queries", "gold", "toolbox")] == [9, 1, 1, 1, 1]
     refused(lambda: check_trainable(tables["queries"], tables["gold"], folds=5), "0 training personas", "at least 6")
 
 

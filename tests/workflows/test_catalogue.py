@@ -1,4 +1,5 @@
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,9 +180,8 @@ def test_flows_can_be_made_from_our_catalogue():
     assert authoring_problems(Catalogue.load(DATA / "catalogue"), read_values(DATA / "values.yaml")) == []
 
 
-def test_the_connector_in_the_readme_is_one(tmp_path):
-    section = (DATA / "README.md").read_text(encoding="utf-8").split("## A connector")[1]
-    (tmp_path / "parcels.yaml").write_text(section.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+def test_the_example_of_a_connector_is_one(tmp_path):
+    shutil.copy(DATA / "examples" / "parcels.yaml", tmp_path)
     catalogue = Catalogue.load(tmp_path)
     assert [api.operation for api in catalogue] == ["OnNewParcel", "LabelParcel", "LabelParcel_V1"]
     assert authoring_problems(catalogue, read_values(DATA / "values.yaml")) == []

@@ -46,6 +46,11 @@ def test_the_papers_example_is_a_flow_of_our_catalogue(tmp_path, catalogue):
     assert similarity(PAPER_PREDICTION, pairs.loc[0, "apis"]) == pytest.approx(2 / 3)
 
 
+def test_the_example_of_own_pairs_is_read(catalogue):
+    pairs = read_pairs(DATA / "examples" / "pairs.jsonl", catalogue)
+    assert pairs["split"].tolist() == ["training", "test"]
+
+
 def test_what_the_catalogue_lacks_is_counted_and_the_first_named(tmp_path, catalogue, caplog):
     path = tmp_path / "pairs.jsonl"
     wrong = [PAPER_FLOW.replace('"poster"', '"postr"'), "x = await shared_x.OnIt();"]

@@ -84,9 +84,8 @@ def test_pairs_are_kept_fixed_and_dropped(path, pairs, catalogue):
     assert is_judged(path)
 
 
-def test_the_example_of_the_documentation(path, pairs, catalogue):
-    section = (DATA / "README.md").read_text(encoding="utf-8").split("\n## Judging test pairs")[1]
-    example = json.loads(section.split("```json\n")[1].split("\n```")[0])
+def test_the_example_of_a_judgement(path, pairs, catalogue):
+    example = json.loads((DATA / "examples" / "review.jsonl").read_text(encoding="utf-8"))
     row = pairs[pairs["split"] == "test"].iloc[0].copy()
     row["pair"], row["request"], row["dsl"] = (example[field] for field in ("id", "request", "dsl"))
     path.write_text(json.dumps(example))
