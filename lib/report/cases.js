@@ -70,11 +70,14 @@
           const asked = (plan) => (!state.right || plan[1] === truth[state.right]) && (!state.cause || plan[2] === state.cause);
           if (!of(query.plans, state.setting).some(asked)) return false;
         }
+        if (state.missed_by && !of(query.found, state.missed_by).some((ranking) => outcome(query, ranking) !== "all")) return false;
+        if (state.wrong_in && !of(query.plans, state.wrong_in).some((plan) => plan[1] === 0)) return false;
         return true;
       }
     : (flow) => {
         if (state.set && flow.set !== state.set) return false;
         if (state.api && !flow.apis.includes(state.api)) return false;
+        if (state.wrong_under && !of(flow.by, state.wrong_under).some((number) => flow.answers[number][2] !== "same")) return false;
         if (state.condition || state.result) return answersOf(flow).some((answer) => !state.result || answer[2] === state.result);
         return true;
       };

@@ -128,8 +128,10 @@ def queries_page(read: Callable[[str], pd.DataFrame]) -> dict[str, Any]:
         facet("need", "Topic", sorted({record["need"] for record in records}), "Query"),
         facet("method", "Method", methods, "Context found"),
         facet("found", "Relevant items among the first 3", outcomes, "Context found"),
+        facet("missed_by", "And not all found by", methods, "Context found"),
         facet("setting", "Setting", settings, "Plan"),
         facet("right", "Right", {"yes": "right", "no": "wrong"}, "Plan"),
+        facet("wrong_in", "And wrong in", settings, "Plan"),
         facet("cause", "What is wrong", CAUSES, "Plan"),
     ]
     return {
@@ -186,6 +188,7 @@ def flows_page(read: Callable[[str], pd.DataFrame]) -> dict[str, Any]:
             facet("api", "Wanted API", dict(zip(apis, apis, strict=True)), "Request"),
             facet("condition", "Condition", conditions, "Flow written"),
             facet("result", "Result", RESULTS, "Flow written"),
+            facet("wrong_under", "And not the wanted flow under", conditions, "Flow written"),
         ],
         "conditions": conditions,
         "sets": TEST_SETS,

@@ -83,9 +83,8 @@ def changed_input(notebook: str, data: Path) -> str:
     changed; empty if there is none. The sidecars tell: the last one that it wrote names all that it had read."""
     paths = sorted(data.glob("*.meta.json"), key=lambda path: path.stat().st_mtime)
     written = {path.name.removesuffix(".meta.json"): read_json(path) for path in paths}
-    read: dict[str, str] = next(
-        (one["inputs"] for one in reversed(written.values()) if one.get("notebook") == notebook), {}
-    )
+    read_by = [one["inputs"] for one in written.values() if one.get("notebook") == notebook]
+    read: dict[str, str] = read_by[-1] if read_by else {}
     there = {name: one.get("sha256") for name, one in written.items() if (data / name).exists()}
     return next((name for name, sha256 in read.items() if there.get(name) != sha256), "")
 

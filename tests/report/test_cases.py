@@ -120,9 +120,14 @@ def test_cases_are_filtered_from_disk(project, shown):
     assert "mood" in page.find(id="problem").text
     assert page.find(id="list").find(attrs={"aria-selected": "true"})
     assert len(shown(f"{queries}#setting=rag&right=no&cause=unparsed").select("#list [role=option]")) == 2
+    for one, other, left in (("lambdamart", "bm25t", 6), ("bm25t", "lambdamart", 0)):
+        page = shown(f"{queries}#method={one}&found=all&missed_by={other}")
+        assert len(page.select("#list [role=option]")) == left, "one method right and another wrong"
+    assert len(shown(f"{queries}#wrong_in=rag").select("#list [role=option]")) == 3
     page = shown(f"{queries}#q=usual+guitar")
     assert page.select_one("#detail h2").text == "“Play my <usual>”"
     assert not page.select("#detail img, #detail script")
     page = shown(f"{flows}#condition=argument&result=calls")
     assert len(page.select("#list [role=option]")) == 1
     assert page.select("#detail ins, #detail del")
+    assert not shown(f"{flows}#condition=argument&result=same&wrong_under=argument").select("#list [role=option]")
