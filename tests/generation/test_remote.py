@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import time
 import traceback
 
@@ -17,6 +19,7 @@ from lib.generation.answers import key_of
 from lib.generation.load import load_language_model
 from lib.generation.models import ModelError
 from lib.generation.remote import Counters, DryRun, RemoteModel, SpendingLimit, read_body
+from lib.workbook.artifacts import ROOT
 from tests.generation.endpoint import Endpoint
 
 KEY = "sk-a-secret-that-is-nowhere-1234567890"
@@ -192,6 +195,27 @@ def test_a_redirect_to_another_host_is_refused_and_nothing_sent_there(endpoint, 
 
 
 # ---------------------------------------------------------------- interruptions
+
+
+KILLED = """
+import sys
+from tests.generation.test_remote import PROMPTS, RemoteModel
+RemoteModel("tiny", cache=sys.argv[1], timeout=5, concurrency=2).generate(PROMPTS)
+"""
+
+
+def test_a_killed_run_goes_on_without_paying_twice(endpoint, make, tmp_path):
+    endpoint.held = 3
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "answers")], cwd=ROOT) as child:
+        while lines(tmp_path) < 3 or len(endpoint.requests) <= 3:
+            assert child.poll() is None, "it gives up after 40 seconds of silence"
+            time.sleep(0.005)
+        child.kill()
+    endpoint.held = None
+    model = make()
+    assert model.generate(PROMPTS) == backwards(PROMPTS)
+    assert model.counters.calls == 3
+    assert paid_once(endpoint)
 
 
 def test_ctrl_c_keeps_what_is_under_way(endpoint, make):

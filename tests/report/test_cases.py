@@ -106,9 +106,6 @@ def test_nothing_in_the_data_becomes_markup_or_script(project):
         assert json.dumps(EVIL)[1:-1] in json.dumps(unpacked(page)), "but it is there, as text"
 
 
-# ---------------------------------------------------------------- in a browser
-
-
 @pytest.mark.slow
 def test_cases_are_filtered_from_disk(project, shown):
     build(project)
