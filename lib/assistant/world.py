@@ -363,8 +363,8 @@ def read_world(folder: str | Path) -> World:
         own = {item.id for _, item in personas[queries[entry.query].persona].items}
         if len(own.intersection(entry.relevant)) < len(entry.relevant):
             raise InputError(f"{where}, relevant: {entry.relevant} are not all different items of that persona")
-        check_plan(entry, toolbox, where)
-        for label in entry.also:
+        labels: list[Gold | OtherPlan] = [entry, *entry.also]
+        for label in labels:
             check_plan(label, toolbox, where)
         gold[entry.query] = entry
     if not queries or queries.keys() - gold.keys():

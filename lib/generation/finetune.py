@@ -175,8 +175,9 @@ def add_adapter(model, name: str, training: Training):
         if getattr(model, "is_loaded_in_4bit", False):
             prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs={"use_reentrant": False})
         torch.manual_seed(training.seed)
-        rank, alpha = training.rank, training.alpha
-        config = LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear", task_type="CAUSAL_LM")
+        config = LoraConfig(
+            r=training.rank, lora_alpha=training.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
+        )
         model.name_or_path = name  # the adapter names its model, not a folder of this machine
         adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
     use_one_operation(adapted)

@@ -67,7 +67,8 @@ def show_progress() -> bool:
 
     command: list[str] = []
     with contextlib.suppress(psutil.Error):  # a parent that is gone, or somebody else's
-        command = getattr(psutil.Process().parent(), "cmdline", list)()
+        if parent := psutil.Process().parent():
+            command = parent.cmdline()
     return "WORKBOOK_BATCH" not in os.environ and not any(name in part for part in command for name in BATCH_RUNNERS)
 
 

@@ -5,7 +5,6 @@ A file that is of no use is skipped, and what is odd in one is left out; a warni
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import warnings
@@ -121,14 +120,16 @@ def read_document(path: Path) -> dict:
 
 def _loaded(text: str, is_json: bool) -> Any:
     """What a text says; JSON with a comma too many is YAML, which people save under either name."""
+    broken: ValueError | None = None
     if is_json:
         try:
             return json.loads(text, strict=False, parse_constant=str)
         except json.JSONDecodeError as error:
-            with contextlib.suppress(ValueError):
-                return _with_text_keys(compose_and_construct(text, _Loader, check=lambda node: None))
-            raise error
-    return _with_text_keys(compose_and_construct(text, _Loader, check=lambda node: None))
+            broken = error
+    try:
+        return _with_text_keys(compose_and_construct(text, _Loader, check=lambda node: None))
+    except ValueError as error:
+        raise broken or error from None
 
 
 def _with_text_keys(value: Any) -> Any:
