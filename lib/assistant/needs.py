@@ -17,14 +17,15 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
+from dataclasses import field
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import Field, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from lib.assistant.plans import parse_plan
 from lib.assistant.schemas import App, Place
@@ -49,26 +50,19 @@ Call = tuple[str, dict[str, object]]
 Wording = dict[str, str | list[str]]
 When = dict[Literal["days", "hours"], tuple[int, int]]
 Texts = Annotated[list[Text], Field(min_length=1)]
+Plan = Annotated[list[str], Field(min_length=1, max_length=2)]
 
 NUMBERS = "twelve one two three four five six seven eight nine ten eleven".split()
 HALF_HOUR = timedelta(minutes=30)
-
-
-def expand(text: str, choose) -> str:
-    """Replace each `[a|b]` of a template by one of its alternatives; `choose(list)` picks."""
-    return re.sub(r"\[([^\[\]]*)\]", lambda match: choose(match.group(1).split("|")), text)
+CHOICE = re.compile(r"\[([^\[\]]*)\]")
 
 
 def alternatives(text: str) -> list[str]:
     """All surface forms of a template with `[a|b]` alternatives, in order."""
-    match = re.search(r"\[([^\[\]]*)\]", text)
-    if not match:
+    if not (match := CHOICE.search(text)):
         return [text]
-    return [
-        form
-        for option in match.group(1).split("|")
-        for form in alternatives(text[: match.start()] + option + text[match.end() :])
-    ]
+    before, after = text[: match.start()], text[match.end() :]
+    return [form for option in match[1].split("|") for form in alternatives(before + option + after)]
 
 
 def slots_of(value: str | list[str]) -> list[str]:
@@ -103,65 +97,62 @@ def parse_call(text: str) -> Call:
         raise ValueError(f"plan {text!r} is no call with literal keyword arguments") from error
 
 
-class Habit(Strict):
+@dataclass(config=Strict.model_config)
+class Habit:
     """When and where people voice the need; a persona draws one peak hour, its days and one place from these ranges."""
 
     days: Literal["daily", "weekdays", "weekend", "weekly"]
-    hours: tuple[float, float] = Field(description="earliest and latest peak hour, 0 to 24")
-    places: list[Place] = Field(min_length=1)
+    hours: tuple[float, float]  # earliest and latest peak hour, 0 to 24
+    places: Annotated[list[Place], Field(min_length=1)]
 
 
-class ItemTemplate(Strict):
+@dataclass(config=Strict.model_config)
+class ItemTemplate:
     """One item of a keep, in at least three wordings."""
 
     app: App
     wordings: Annotated[list[Wording], Field(min_length=3)]
 
 
-class Keep(Strict):
-    """One way in which a persona keeps the need's items, and the call (or two) that serves the need there."""
+@dataclass(config=Strict.model_config)
+class Keep:
+    """One way in which a persona keeps the need's items, and the call (or two) that serves the need there.
 
-    items: dict[str, ItemTemplate] = Field(min_length=1, max_length=5)
-    plan: list[str] = Field(min_length=1, max_length=2)
-    weight: float = Field(default=1.0, gt=0)
-    also: list[Annotated[list[str], Field(min_length=1, max_length=2)]] = Field(
-        default=[], description="further plans that serve the need as well"
-    )
+    Attributes:
+        also: further plans that serve the need as well.
+        calls: the plan as (API, {argument: template or literal}) pairs.
+        other_calls: likewise each plan of `also` that names items, with their names.
+        kind_of_plan: `simple` (one call), `complex` (two calls) or `default` (no API fits).
+        always: the items that a persona has for certain: the first, and those that the plan names.
+        room: how many items it needs in each app at least.
+    """
 
-    @cached_property
-    def calls(self) -> list[Call]:
-        """The plan as (API, {argument: template or literal}) pairs."""
-        return [parse_call(text) for text in self.plan]
+    items: Annotated[dict[str, ItemTemplate], Field(min_length=1, max_length=5)]
+    plan: Plan
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    also: list[Plan] = field(default_factory=list)
+    calls: list[Call] = field(init=False)
+    other_calls: list[tuple[list[Call], set[str]]] = field(init=False)
+    kind_of_plan: str = field(init=False)
+    always: set[str] = field(init=False)
+    room: Counter[App] = field(init=False)
 
-    @cached_property
-    def other_calls(self) -> list[list[Call]]:
-        """The plans of `also`, likewise."""
-        return [[parse_call(text) for text in plan] for plan in self.also]
-
-    @cached_property
-    def room(self) -> Counter[App]:
-        """How many items it needs in each app at least."""
-        return Counter(template.app for template in self.items.values())
-
-    @cached_property
-    def always(self) -> set[str]:
-        """The items that a persona has for certain: the first, and those that the plan names."""
-        return {next(iter(self.items))} | self.named(self.calls)
-
-    def named(self, calls: list[Call]) -> set[str]:
-        """The items that some calls name."""
-        values = [value for _, arguments in calls for value in arguments.values() if isinstance(value, str | list)]
-        return {slot.partition(".")[0] for value in values for slot in slots_of(value)} & set(self.items)
-
-    @cached_property
-    def kind_of_plan(self) -> str:
-        """`simple` (one call), `complex` (two calls) or `default` (no API fits)."""
+    def __post_init__(self) -> None:
+        named = []
+        plans = [[parse_call(text) for text in plan] for plan in (self.plan, *self.also)]
+        for calls in plans:
+            values = [value for _, arguments in calls for value in arguments.values() if isinstance(value, str | list)]
+            named.append({slot.partition(".")[0] for value in values for slot in slots_of(value)} & set(self.items))
+        self.calls, self.other_calls = plans[0], list(zip(plans[1:], named[1:], strict=True))
+        self.always = {next(iter(self.items))} | named[0]
+        self.kind_of_plan = "complex" if len(self.plan) == 2 else "simple"
         if self.calls[0][0] == DEFAULT_API:
-            return "default"
-        return "complex" if len(self.plan) == 2 else "simple"
+            self.kind_of_plan = "default"
+        self.room = Counter(template.app for template in self.items.values())
 
 
-class Need(Strict):
+@dataclass(config=Strict.model_config)
+class Need:
     """A need. One whose phrasings are a list is explicit: they say all that its call takes, or the call takes nothing
     but the day it is asked on.
 
@@ -169,65 +160,43 @@ class Need(Strict):
         when: what `{when}` may mean: days from now, 0 (today) to 6, and hours of the day, from and to.
         same_day: its events take place on the day that its queries are about; all of them are voiced on one day.
         cot: how an expert reasons about where to look: `informed` where the words name the matter, `blind` where not.
+        voiced: its phrasings, by the kind that phrasing ids name.
+        api_source: what decides the call: `need` alone, or the `place` where a persona keeps the matter.
     """
 
-    need: Text = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    need: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     ask: Text
+    habit: Habit
+    phrasings: dict[Kind, Texts] | Texts
+    keeps: Annotated[dict[str, Keep], Field(min_length=1)]
+    cot: dict[Literal["informed", "blind"], Texts] | Texts
+    decoys: Annotated[list[Wording], Field(min_length=2)]
     hobby: str | None = None
     trait: Trait | None = None
     age: tuple[int, int] | None = None
-    habit: Habit
-    vars: dict[str, Texts] = {}
-    said: dict[str, Texts] = {}
-    when: When = {}
+    vars: dict[str, Texts] = field(default_factory=dict)
+    said: dict[str, Texts] = field(default_factory=dict)
+    when: When = field(default_factory=dict)
     same_day: bool = False
-    phrasings: dict[Kind, Texts] | Texts
-    keeps: dict[str, Keep] = Field(min_length=1)
-    cot: dict[Literal["informed", "blind"], Texts] | Texts
-    decoys: list[Wording] = Field(min_length=2)
+    voiced: dict[str, list[str]] = field(init=False)
+    api_source: str = field(init=False)
+    group: Group = field(init=False)
 
-    @property
-    def voiced(self) -> dict[str, list[str]]:
-        """Its phrasings, by the kind that phrasing ids name."""
-        if isinstance(self.phrasings, list):
-            return {"explicit": self.phrasings}
-        return {kind: self.phrasings[kind] for kind in KINDS}
-
-    @cached_property
-    def api_source(self) -> str:
-        """What decides the call: `need` alone, or the `place` where a persona keeps the matter."""
-        plans = {tuple(api for api, _ in keep.calls) for keep in self.keeps.values()}
-        return "need" if len(plans) == 1 else "place"
-
-    @cached_property
-    def group(self) -> Group:
+    def __post_init__(self) -> None:
+        keeps = self.keeps.values()
+        self.api_source = "need" if len({tuple(api for api, _ in keep.calls) for keep in keeps}) == 1 else "place"
         if not isinstance(self.phrasings, list):
-            return "kept"
-        if any(keep.kind_of_plan == "default" for keep in self.keeps.values()):
-            return "unserved"
-        plans = [calls for keep in self.keeps.values() for calls in (keep.calls, *keep.other_calls)]
+            self.voiced, self.group = {kind: self.phrasings[kind] for kind in KINDS}, "kept"
+            return
+        self.voiced = {"explicit": self.phrasings}
+        plans = [calls for keep in keeps for calls in (keep.calls, *(calls for calls, _ in keep.other_calls))]
         values = [value for calls in plans for _, arguments in calls for value in arguments.values()]
-        if all(value == "{now.date}" for value in values if isinstance(value, str | list)):
-            return "unfilled"
-        return "said" if self.api_source == "need" else "placed"
-
-    def thoughts(self, kind: str) -> list[str]:
-        """Ways of reasoning about where to look, for a query of this kind."""
-        return self.cot if isinstance(self.cot, list) else self.cot["blind" if kind == "habit" else "informed"]
-
-    def draw_said(self, now: datetime, rng: np.random.Generator, day: date | None = None) -> dict[str, object]:
-        """Slots that one query, voiced at `now`, fills on its own; a moment that it names is on `day`, if given."""
-        if self.group == "kept":
-            return {}
-        said: dict[str, object] = {name: values[rng.integers(len(values))] for name, values in self.said.items()}
-        meant = {"when": draw_moment(self.when, now, rng, day)} if self.when else {}
-        return said | {"now": SimpleNamespace(date=f"{now:%Y-%m-%d}")} | meant
-
-    def day_asked(self, now: datetime, rng: np.random.Generator) -> date | None:
-        """The day that a query voiced at `now` is about, where the need's events are to be on it."""
-        if not self.same_day:
-            return None
-        return now.date() + timedelta(days=int(rng.integers(*self.when["days"], endpoint=True)) if self.when else 0)
+        if any(keep.kind_of_plan == "default" for keep in keeps):
+            self.group = "unserved"
+        elif all(value == "{now.date}" for value in values if isinstance(value, str | list)):
+            self.group = "unfilled"
+        else:
+            self.group = "said" if self.api_source == "need" else "placed"
 
 
 def read_needs(folder: str | Path) -> list[Need]:
@@ -249,10 +218,10 @@ def read_needs(folder: str | Path) -> list[Need]:
     return list(needs.values())
 
 
-def day_words(day: date, today: date) -> list[str]:
+def day_word(day: date, today: date) -> str:
     """How to name a day at most six days ahead: "tomorrow", "Friday"."""
     ahead = (day - today).days
-    return ["today"] if ahead == 0 else [f"{day:%A}"] if ahead > 1 else ["tomorrow"]
+    return "today" if ahead == 0 else f"{day:%A}" if ahead > 1 else "tomorrow"
 
 
 def clock_words(moment: datetime) -> list[str]:
@@ -278,8 +247,7 @@ def draw_moment(when: When, now: datetime, rng: np.random.Generator, day: date |
     choices = [opening + HALF_HOUR * n for n in range(2 * (closes - opens) + 1)]
     choices = [choice for choice in choices if choice > now + HALF_HOUR]
     moment = choices[rng.integers(len(choices))]
-    [called] = day_words(moment.date(), now.date())
-    words = clock_words(moment)
+    called, words = day_word(moment.date(), now.date()), clock_words(moment)
     return SimpleNamespace(
         day=called,
         on_day=called if called in ("today", "tomorrow") else f"on {called}",
@@ -295,7 +263,7 @@ def is_said(value: str, text: str, now: datetime) -> bool | None:
     if not re.fullmatch(r"\d{4}-\d\d-\d\d( \d\d:\d\d)?", value):
         return None
     moment, said = datetime.fromisoformat(value), text.lower()
-    wanted = [day_words(moment.date(), now.date()), *([clock_words(moment)] if " " in value else [])]
+    wanted = [[day_word(moment.date(), now.date())], *([clock_words(moment)] if " " in value else [])]
     # As words of their own: "half past seven in the evening" does not say "seven in the evening".
     return all(
         any(re.search(rf"(?<!past )(?<!\d:)(?<!\w){re.escape(word.lower())}(?!\w)(?!:\d)", said) for word in ways)

@@ -8,6 +8,7 @@ is a field of `WorldKnobs` or a constant here; nothing is fitted to published re
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -39,7 +40,7 @@ WAKING_HOURS = (7.0, 23.0)
 RIVALS = 3  # items that are opened as lately, or as often, as the answer to a query
 RECENT = timedelta(hours=24)
 TIMES_AS_OFTEN = 2.0  # opens that are added, in units of `OPENS_PER_ITEM`
-CODE = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+CODE = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without letters that look like digits
 TRAIT_SHARES = {"partner": 0.55, "children": 0.4, "pet": 0.4, "car": 0.6}
 # Where people are, by hour of day, when they follow no particular habit: weights over PLACES.
 WHEREABOUTS: dict[str, dict[Place, float]] = {
@@ -79,9 +80,6 @@ class Slot(NamedTuple):
     days: tuple[int, ...]
     hour: float
     place: Place
-
-    def clashes(self, other: Slot) -> bool:
-        return bool(set(self.days) & set(other.days)) and abs(self.hour - other.hour) < 2 and self.place == other.place
 
 
 def draw_slot(habit: Habit, places: set[Place], rng: np.random.Generator) -> Slot:
@@ -151,16 +149,13 @@ class LivedNeed:
 
     need: Need
     keep_name: str
+    keep: Keep
     slot: Slot
     variables: dict[str, str]
     copies: dict[str, int]
     facts: dict[str, str] = field(default_factory=dict)
     items: dict[str, list[Item]] = field(default_factory=dict)
     day: date | None = None
-
-    @property
-    def keep(self) -> Keep:
-        return self.need.keeps[self.keep_name]
 
 
 class Provenance(NamedTuple):
@@ -186,15 +181,9 @@ class Life:
     facts: dict[str, str]
     today: datetime
     lived: list[LivedNeed] = field(default_factory=list)
+    planned: Counter[str] = field(default_factory=Counter)  # items of lived needs, by app
     items: dict[str, list[Item]] = field(default_factory=lambda: {app: [] for app in APPS})
     provenance: list[Provenance] = field(default_factory=list)
-
-    def room(self, app: str) -> int:
-        return self.capacity[app] - len(self.items[app])
-
-    def add(self, app: str, item: Item, source: str, need: str, template: str) -> None:
-        self.items[app].append(item)
-        self.provenance.append(Provenance(item.id, source, need, template))
 
     def log(self, slot: Slot, until: datetime) -> list[Moment]:
         """The opens of one item, from eight weeks ago to `until`: one process for every item, whatever its role. Their
@@ -202,6 +191,9 @@ class Life:
         size = 1 + int(self.rng.poisson(self.rng.gamma(2.0, (OPENS_PER_ITEM - 1) / 2)))
         first = self.today - timedelta(days=LOG_DAYS)
         return draw_moments(slot, first, until, size, self.places, self.knobs.habit_strength, self.rng)
+
+    def room(self, app: str) -> int:
+        return self.capacity[app] - len(self.items[app])
 
     def pick_unused(self, key: str, options: Sequence[int]) -> int:
         """One of the numbered wordings of a template, if possible one that the persona has not got yet."""
@@ -221,7 +213,8 @@ def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[App, int]]:
 
 
 def draw_life(index: int, cast: Cast, knobs: WorldKnobs, capacity: dict[str, int], rng: np.random.Generator) -> Life:
-    """Traits, people, places and facts of one persona."""
+    """Traits, one person for each role (family shares the surname, first names differ), places and facts of a
+    persona."""
     names = cast.names
 
     def pick(key: str) -> str:
@@ -255,19 +248,6 @@ def draw_life(index: int, cast: Cast, knobs: WorldKnobs, capacity: dict[str, int
         **{f"favorite_{taste}": pick(f"{taste}s") for taste in TASTES},
         "traits": traits,
     }
-    people = draw_people(name, pick, rng)
-    facts = {haunt: pick(f"{haunt}s") for haunt in HAUNTS}
-    facts |= {"office": f"{company} office", "company": company, "city": profile["city"], "profession": profession}
-    facts |= {taste: profile[f"favorite_{taste}"] for taste in TASTES}
-    places = set(PLACES) - (set() if "employed" in traits else {"work"})
-    if not {"student", "children"} & set(traits):
-        places -= {"school"}
-    today = FIRST_DAY + timedelta(days=int(rng.integers(21)), hours=6)
-    return Life(cast, knobs, rng, capacity, profile, people, places, facts, today)
-
-
-def draw_people(name: str, pick, rng: np.random.Generator) -> dict[str, Person]:
-    """One person for each role; family shares the surname, first names differ."""
     people, used = {}, {name.split()[0]}
     for role in ROLES:
         first = pick("first_names")
@@ -278,7 +258,14 @@ def draw_people(name: str, pick, rng: np.random.Generator) -> dict[str, Person]:
         full = f"Dr. {first} {last}" if role in ("doctor", "dentist", "vet") else f"{first} {last}"
         address = f"{first}.{last}@mail.example".lower().replace(" ", "").replace("'", "")
         people[role] = Person(role=role, name=full, email=address, phone=f"+1 555 {rng.integers(10**7):07d}")
-    return people
+    facts = {haunt: pick(f"{haunt}s") for haunt in HAUNTS}
+    facts |= {"office": f"{company} office", "company": company, "city": profile["city"], "profession": profession}
+    facts |= {taste: profile[f"favorite_{taste}"] for taste in TASTES}
+    places = set(PLACES) - (set() if "employed" in traits else {"work"})
+    if not {"student", "children"} & set(traits):
+        places -= {"school"}
+    today = FIRST_DAY + timedelta(days=int(rng.integers(21)), hours=6)
+    return Life(cast, knobs, rng, capacity, profile, people, places, facts, today)
 
 
 def live_needs(life: Life, candidates: Sequence[Need], count: int, shares: tuple[float, float]) -> None:
@@ -287,14 +274,10 @@ def live_needs(life: Life, candidates: Sequence[Need], count: int, shares: tuple
 
     The kind of plan (complex, default, simple) is drawn first, the first two by their `shares`; then a need that has
     such a keep; then the keep. A slot that clashes with another need's is redrawn up to ten times: people do one thing
-    at a time.
+    at a time. The keep's first item and what the plan names are there once. A supporting item may be missing, or be
+    there twice in different words (a page found again by another search), where the app has room.
     """
-    rng, profile = life.rng, life.profile
-    taken = {lived.need.need for lived in life.lived}
-    used: dict[str, int] = {app: len(life.items[app]) for app in APPS}
-    for lived in life.lived:
-        for name, template in lived.keep.items.items():
-            used[template.app] += lived.copies[name]
+    rng, profile, used = life.rng, life.profile, life.planned
     suited = [
         need
         for need in candidates
@@ -304,7 +287,7 @@ def live_needs(life: Life, candidates: Sequence[Need], count: int, shares: tuple
     ]
     for _ in range(count):
         wish = rng.choice(("complex", "default", "simple"), p=(*shares, 1 - sum(shares)))
-        options = []
+        taken, options = {lived.need.need for lived in life.lived}, []
         for need in suited:
             keeps = [
                 name
@@ -318,31 +301,23 @@ def live_needs(life: Life, candidates: Sequence[Need], count: int, shares: tuple
             continue
         need, keeps = options[rng.integers(len(options))]
         weights = np.array([need.keeps[name].weight for name in keeps])
-        keep_name = keeps[rng.choice(len(keeps), p=weights / weights.sum())]
-        slot = draw_slot(need.habit, life.places, rng)
-        for _attempt in range(10):
-            if not any(slot.clashes(other.slot) for other in life.lived):
-                break
+        name = keeps[rng.choice(len(keeps), p=weights / weights.sum())]
+        keep = need.keeps[name]
+        for _attempt in range(11):
             slot = draw_slot(need.habit, life.places, rng)
+            near = [
+                one.slot for one in life.lived if one.slot.place == slot.place and abs(one.slot.hour - slot.hour) < 2
+            ]
+            if set(slot.days).isdisjoint(day for one in near for day in one.days):
+                break
         variables = {name: values[rng.integers(len(values))] for name, values in need.vars.items()}
-        copies = draw_copies(need.keeps[keep_name], used, life)
-        life.lived.append(LivedNeed(need, keep_name, slot, variables, copies))
-        taken.add(need.need)
-
-
-def draw_copies(keep: Keep, used: dict[str, int], life: Life) -> dict[str, int]:
-    """How many items of each slot of a keep the persona has, and book their room in `used`.
-
-    The keep's first item and what the plan names are there once. A supporting item may be missing, or be there twice in
-    different words (a page found again by another search), where the app has room.
-    """
-    copies = {
-        name: 1 if name in keep.always else int(life.rng.choice(3, p=COPIES_OF_SUPPORTING_ITEMS)) for name in keep.items
-    }
-    for name, template in keep.items.items():
-        copies[name] = max(min(copies[name], life.capacity[template.app] - used[template.app]), 0)
-        used[template.app] += copies[name]
-    return copies
+        copies = {
+            item: 1 if item in keep.always else int(rng.choice(3, p=COPIES_OF_SUPPORTING_ITEMS)) for item in keep.items
+        }
+        for item, template in keep.items.items():
+            copies[item] = max(min(copies[item], life.capacity[template.app] - used[template.app]), 0)
+            used[template.app] += copies[item]
+        life.lived.append(LivedNeed(need, name, keep, slot, variables, copies))
 
 
 def moment_facts(moment: datetime, rng: np.random.Generator) -> dict[str, str]:
@@ -359,10 +334,17 @@ def moment_facts(moment: datetime, rng: np.random.Generator) -> dict[str, str]:
     }
 
 
-def make_item(
-    app: str, wording: Wording, namespace: dict, moments: list[Moment], happens: datetime, life: Life
+def add_item(
+    life: Life,
+    app: str,
+    wording: Wording,
+    namespace: dict,
+    moments: list[Moment],
+    happens: datetime,
+    origin: Sequence[str],
 ) -> Item:
-    """One item of an app: the wording filled in, the app's own fields, and the usage log.
+    """One item more in an app: the wording filled in, the app's own fields, and the usage log; `origin` is its source,
+    need and template.
 
     `happens` is when the matter takes place: start of an event, due time of a reminder. The other apps' timestamps
     follow from the log: a search, song or call shows its last use, a mail or note came before its first.
@@ -383,9 +365,10 @@ def make_item(
         filled["address"] = person.email if person else f"contact@{slug}.example"
     if app == "phone_call":
         filled["number"] = person.phone if person else f"+1 555 {life.rng.integers(10**7):07d}"
-    identifier = f"{life.profile['id']}-{life.rng.integers(16**8):08x}"
-    item = ITEM_TYPES[app](id=identifier, **filled)
+    item = ITEM_TYPES[app](id=f"{life.profile['id']}-{life.rng.integers(16**8):08x}", **filled)
     item.add_opens(moments)
+    life.items[app].append(item)
+    life.provenance.append(Provenance(item.id, *origin))
     return item
 
 
@@ -397,14 +380,15 @@ def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool) -> Non
         lived.items[name] = []
         for number in life.rng.permutation(len(template.wordings))[: lived.copies[name]]:
             moments = life.log(lived.slot, life.today)
-            item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
-            lived.items[name].append(item)
+            origin = ("need" if asked else "unasked", lived.need.need)
             key = f"{lived.need.need}/{lived.keep_name}/{name}/{number}"
-            life.add(template.app, item, "need" if asked else "unasked", lived.need.need, key)
+            item = add_item(life, template.app, template.wordings[number], namespace, moments, happens, (*origin, key))
+            lived.items[name].append(item)
 
 
 def add_distractors(life: Life) -> None:
-    """Fill the apps up to their capacity: first hard distractors (needs gone stale, lookalikes), then background.
+    """Fill the apps up to their capacity: first hard distractors (needs gone stale, and lookalikes: somebody else's
+    matter or a neighbouring topic), then background.
 
     Neither the number of opens nor their regularity tells a distractor from a relevant item; only a stale item's log
     ends early. Background songs lean to the persona's favourite genre.
@@ -412,7 +396,15 @@ def add_distractors(life: Life) -> None:
     rng = life.rng
     sources = [lived for lived in life.lived for _ in range(2)]
     for index in rng.permutation(len(sources))[: rng.poisson(HARD_DISTRACTORS)]:
-        (add_stale if rng.random() < 0.5 else add_decoy)(life, sources[index])
+        lived = sources[index]
+        if rng.random() < 0.5:
+            add_stale(life, lived)
+            continue
+        key, used = f"{lived.need.need}/decoys", {entry.template for entry in life.provenance}
+        decoys = [(f"{key}/{number}", decoy, str(decoy["app"])) for number, decoy in enumerate(lived.need.decoys)]
+        if options := [decoy for decoy in decoys if life.room(decoy[2]) > 0 and decoy[0] not in used]:
+            template, decoy, app = options[rng.integers(len(options))]
+            add_unneeded(life, app, decoy, lived.variables, ("decoy", lived.need.need, template))
     for app, wordings in life.cast.background.items():
         while life.room(app) > 0:
             pool: Sequence[int] = range(len(wordings))
@@ -420,8 +412,7 @@ def add_distractors(life: Life) -> None:
                 genre = life.profile["favorite_music_genre"]
                 pool = [number for number in pool if wordings[number].get("genre") == genre] or pool
             number = life.pick_unused(f"background/{app}", pool)
-            item = make_unneeded(life, wordings[number], app, {})
-            life.add(app, item, "background", "", f"background/{app}/{number}")
+            add_unneeded(life, app, wordings[number], {}, ("background", "", f"background/{app}/{number}"))
 
 
 def add_stale(life: Life, lived: LivedNeed) -> None:
@@ -440,46 +431,41 @@ def add_stale(life: Life, lived: LivedNeed) -> None:
         moments = life.log(lived.slot, last)
         variables = {name: values[rng.integers(len(values))] for name, values in lived.need.vars.items()}
         namespace = life.people | life.facts | moment_facts(happens, rng) | variables
-        item = make_item(template.app, template.wordings[number], namespace, moments, happens, life)
-        life.add(template.app, item, "stale", lived.need.need, f"{key}/{number}")
+        origin = ("stale", lived.need.need, f"{key}/{number}")
+        add_item(life, template.app, template.wordings[number], namespace, moments, happens, origin)
 
 
-def add_decoy(life: Life, lived: LivedNeed) -> None:
-    """A lookalike of a lived need: somebody else's matter or a neighbouring topic."""
-    key, used = f"{lived.need.need}/decoys", {entry.template for entry in life.provenance}
-    decoys = [(f"{key}/{number}", decoy, str(decoy["app"])) for number, decoy in enumerate(lived.need.decoys)]
-    options = [decoy for decoy in decoys if life.room(decoy[2]) > 0 and decoy[0] not in used]
-    if options:
-        template, decoy, app = options[life.rng.integers(len(options))]
-        life.add(app, make_unneeded(life, decoy, app, lived.variables), "decoy", lived.need.need, template)
-
-
-def make_unneeded(life: Life, wording: Wording, app: str, variables: dict[str, str]) -> Item:
+def add_unneeded(life: Life, app: str, wording: Wording, variables: dict[str, str], origin: Sequence[str]) -> None:
     """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
     distractors are used as regularly as what is looked for; events and reminders are due when a habit comes round."""
     slot = draw_slot(life.cast.needs[int(life.rng.integers(len(life.cast.needs)))].habit, life.places, life.rng)
     moments = life.log(slot, life.today)
     happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))
     namespace = life.people | life.facts | moment_facts(happens, life.rng) | variables
-    return make_item(app, wording, namespace, moments, happens, life)
+    add_item(life, app, wording, namespace, moments, happens, origin)
 
 
-def open_lately(life: Life, moment: datetime, relevant: Sequence[str], rng: np.random.Generator) -> None:
-    """Open the items of a query voiced at `moment`, and as many rivals as there are, once each in the `RECENT` hours
-    before it, at any waking moment since the data were collected."""
-    for _, item in hinted_at(life, relevant, rng):
-        if opened := lately(moment, life.today, rng):
-            item.add_opens([(opened, somewhere(opened, life.places, rng))])
-
-
-def open_often(life: Life, relevant: Sequence[str], rng: np.random.Generator) -> None:
-    """Open the items of a query, and as many rivals as there are, more often: a Poisson number of times, at any waking
-    moments of the log's eight weeks at which it may be opened.
+def open_more(life: Life, relevant: Sequence[str], rng: np.random.Generator, asked: datetime | None = None) -> None:
+    """Open the items of a query, and `RIVALS` others of the persona as far as it has them: once each in the `RECENT`
+    hours before it was `asked`, at any waking minute since the data were collected; without a time, more often, a
+    Poisson number of times, at any waking moments of the log's eight weeks at which it may be opened.
 
     What a text says of its item's use stays true: a mail or note came before its first open; a search, song or call
-    shows its last.
+    shows its last. No rival is stale: the log of such an item has ended.
     """
-    for app, item in hinted_at(life, relevant, rng):
+    stale = {entry.item for entry in life.provenance if entry.source == "stale"}
+    items = [(app, item) for app in APPS for item in life.items[app]]
+    others = [one for one in items if one[1].id not in stale.union(relevant)]
+    rivals = [others[number] for number in rng.permutation(len(others))[:RIVALS]]
+    for app, item in [one for one in items if one[1].id in relevant] + rivals:
+        if asked:
+            before = np.arange(1, min(RECENT, asked - life.today) // timedelta(minutes=1) + 1)
+            minute = (asked.hour * 60 + asked.minute - before) % (24 * 60)
+            awake = before[(minute >= WAKING_HOURS[0] * 60) & (minute < WAKING_HOURS[1] * 60)]
+            if len(awake):
+                opened = asked - timedelta(minutes=int(awake[rng.integers(len(awake))]))
+                item.add_opens([(opened, somewhere(opened, life.places, rng))])
+            continue
         size = int(rng.poisson(TIMES_AS_OFTEN * OPENS_PER_ITEM))
         first = item.opens[0].time if app in ("mail", "notes") else life.today - timedelta(days=LOG_DAYS)
         last = min(item.shown, life.today) if app in ("google", "music", "phone_call") else life.today
@@ -487,31 +473,10 @@ def open_often(life: Life, relevant: Sequence[str], rng: np.random.Generator) ->
             item.add_opens(draw_moments(None, first, last, size, life.places, 0.0, rng))
 
 
-def hinted_at(life: Life, relevant: Sequence[str], rng: np.random.Generator) -> list[tuple[str, Item]]:
-    """The relevant items of a query with their apps, and `RIVALS` others of the persona, as far as it has them; none
-    that went stale, whose log has ended."""
-    stale = {entry.item for entry in life.provenance if entry.source == "stale"}
-    items = [(app, item) for app in APPS for item in life.items[app]]
-    others = [one for one in items if one[1].id not in stale.union(relevant)]
-    rivals = [others[number] for number in rng.permutation(len(others))[:RIVALS]]
-    return [one for one in items if one[1].id in relevant] + rivals
-
-
-def lately(moment: datetime, since: datetime, rng: np.random.Generator) -> datetime | None:
-    """A waking moment drawn from the `RECENT` hours before another, but not before `since`; all on the minute. None
-    where there is none."""
-    before = np.arange(1, min(RECENT, moment - since) // timedelta(minutes=1) + 1)
-    minute = (moment.hour * 60 + moment.minute - before) % (24 * 60)
-    awake = before[(minute >= WAKING_HOURS[0] * 60) & (minute < WAKING_HOURS[1] * 60)]
-    return moment - timedelta(minutes=int(awake[rng.integers(len(awake))])) if len(awake) else None
-
-
 def write_down(life: Life) -> Persona:
     """The finished persona; items of an app stand in order of the time they show, the opens of an item in order."""
-    apps = Apps.model_validate(
-        {app: sorted(items, key=lambda item: (item.shown, item.id)) for app, items in life.items.items()}
-    )
-    last = max((item.opens[-1].time for items in life.items.values() for item in items), default=life.today)
+    items = {app: sorted(life.items[app], key=lambda item: (item.shown, item.id)) for app in life.items}
+    last = max((item.opens[-1].time for some in items.values() for item in some), default=life.today)
     log_until = last if last > life.today else None
-    people = list(life.people.values())
+    people, apps = list(life.people.values()), Apps.model_validate(items)
     return Persona(**life.profile, today=life.today, log_until=log_until, people=people, apps=apps)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -17,13 +17,24 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from pydantic import Field, NaiveDatetime
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from lib.assistant.needs import Call, Kind, Need, alternatives, expand, fill_template
-from lib.assistant.personas import Life, LivedNeed, draw_moments, next_occurrence
+from lib.assistant.needs import CHOICE, GROUPS, Call, Group, Kind, Need, alternatives, draw_moment, fill_template
+from lib.assistant.personas import (
+    Life,
+    LivedNeed,
+    add_distractors,
+    draw_moments,
+    furnish,
+    live_needs,
+    next_occurrence,
+    open_more,
+)
 from lib.assistant.schemas import App, Moment, Place
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.stores import seeded_order
-from lib.workbook.inputs import Strict, Text
+from lib.workbook.inputs import InputError, Strict, Text
 
 VOICED_AS = {"explicit": ("meaning", "either")}  # kinds of query, by kind of phrasing
 EVALUATION_PHRASINGS = 1 / 3  # of each need and kind
@@ -34,6 +45,10 @@ MOST_RELEVANT = 5  # items of a query
 LISTS_A_DAY = "list_events"  # the API whose answer is all events of a day
 OPENERS = ("Hey, ", "Hi, ", "Hello, ", "Hey there, ", "Okay, ", "Oh, ", "So, ", "Right, ", "Um, ", "Er, ")
 OPENING_WORDS = {opener.split()[0].strip(",") for opener in OPENERS}
+# A query about the present day is voiced while some of it is left, and its need's events are so far ahead.
+LATE, EARLIER, AHEAD = 18, timedelta(hours=8), timedelta(minutes=45)
+UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
+Asked = tuple[Group, Kind]
 
 
 class Query(Strict):
@@ -87,15 +102,6 @@ def normal_text(text: str) -> str:
     return " ".join(text.lower().split()).rstrip(".?! ")
 
 
-def families_of(needs: Sequence[Need]) -> list[Family]:
-    return [
-        Family(f"{need.need}/{kind}/{number}", need.need, kind, text)
-        for need in needs
-        for kind, texts in need.voiced.items()
-        for number, text in enumerate(texts)
-    ]
-
-
 def qrels_of(gold: pd.DataFrame) -> pd.DataFrame:
     """Columns query, item: one row a relevant item, from labels with columns query, relevant (lists of items)."""
     return gold[["query", "relevant"]].explode("relevant").rename(columns={"relevant": "item"})
@@ -123,48 +129,101 @@ def split_phrasings(needs: Sequence[Need], seed: int) -> dict[str, Families]:
     Phrasings that share a surface form (short deictic sentences such as "Play my usual" serve several needs) are bound
     together, so that no text of the evaluation side can occur in training.
     """
-    families = families_of(needs)
-    bound = {family.id: family.id for family in families}
-
-    def root(name: str) -> str:
-        while bound[name] != name:
-            name = bound[name]
-        return name
-
-    first: dict[str, str] = {}  # of each form, the phrasing that has it first
-    for family in families:
-        for form in map(normal_text, alternatives(family.text)):
-            bound[root(family.id)] = root(first.setdefault(form, family.id))
+    families = [
+        Family(f"{need.need}/{kind}/{number}", need.need, kind, text)
+        for need in needs
+        for kind, texts in need.voiced.items()
+        for number, text in enumerate(texts)
+    ]
+    first: dict[str, int] = {}  # of each form, the phrasing that has it first
+    forms = [(number, map(normal_text, alternatives(family.text))) for number, family in enumerate(families)]
+    shared = np.array([(number, first.setdefault(form, number)) for number, some in forms for form in some]).T
+    graph = coo_array((np.ones(shared.shape[1]), shared), shape=(len(families), len(families)))
+    bound = dict(zip(families, connected_components(graph, directed=False)[1].tolist(), strict=True))
     rng = np.random.default_rng([seed, 2])
-    side: dict[str, str] = {}
+    side: dict[int, str] = {}
     cells = defaultdict(list)
     for family in families:
         cells[family.need, family.kind].append(family)
     for cell in cells.values():
         wanted = round(EVALUATION_PHRASINGS * len(cell))
-        wanted -= sum(side.get(root(family.id)) == "evaluation" for family in cell)
+        wanted -= sum(side.get(bound[family]) == "evaluation" for family in cell)
         for index in rng.permutation(len(cell)):
-            name = root(cell[index].id)
-            if name not in side:
-                side[name] = "evaluation" if wanted > 0 else "training"
-                wanted -= side[name] == "evaluation"
+            together = bound[cell[index]]
+            if together not in side:
+                side[together] = "evaluation" if wanted > 0 else "training"
+                wanted -= side[together] == "evaluation"
     split: dict[str, Families] = {"training": defaultdict(list), "evaluation": defaultdict(list)}
     for family in families:
         for kind in VOICED_AS.get(family.kind, (family.kind,)):
-            split[side[root(family.id)]][family.need, kind].append(family)
+            split[side[bound[family]]][family.need, kind].append(family)
     return split
 
 
-def deal_counts(total: int, people: int, rng: np.random.Generator) -> list[int]:
-    """`total` queries dealt to `people`, each within two of the mean and at least one."""
-    mean = total / people
-    low, high = max(1, int(mean) - 2), int(np.ceil(mean)) + 2
-    counts = rng.integers(low, high + 1, size=people)
-    while counts.sum() != total:
-        step = 1 if counts.sum() < total else -1
-        movable = np.flatnonzero((counts < high) if step > 0 else (counts > low))
-        counts[movable[rng.integers(len(movable))]] += step
-    return counts.tolist()
+def live_and_ask(
+    life: Life,
+    asked: list[Asked],
+    plans: Mapping[Group, tuple[float, float]],
+    families: Families,
+    said: set[str],
+) -> list[tuple[Query, Gold]]:
+    """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (group and kind).
+
+    Args:
+        plans: of each group's needs the shares of plans with two calls and of `default()`.
+        said: what queries have said so far, in normal form; it is added to.
+    """
+    rng, knobs = life.rng, life.knobs
+    for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
+        if count := sum(wanted == group for wanted, _ in asked):
+            needs, before = [need for need in life.cast.needs if need.group == group], len(life.lived)
+            live_needs(life, needs, count, plans[group])
+            for shares in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
+                if len(life.lived) == before:  # at least one, of whatever kind of plan, where any fits
+                    live_needs(life, needs, 1, shares)
+    askable = list(life.lived)
+    live_needs(life, life.cast.needs, int(rng.integers(*UNASKED_NEEDS)), plans["kept"])
+    if not askable:
+        raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
+    plan = assign_needs(askable, asked, families, rng)
+    moments = [voicing_moment(kind, lived, life) for lived, kind in plan]
+    furnish_needs(life, plan, moments)
+    # Each with draws of its own, so that a knob at 0 moves no other. The first two of the four are unused.
+    _, _, recent, often = rng.spawn(4)
+    add_distractors(life)
+    pairs = []
+    for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
+        family, text, slots = say_something_new(lived, kind, families, said, life, moment)
+        name = f"{life.profile['id']}-q{number}"
+        query = Query(id=name, persona=life.profile["id"], text=text, time=moment, place=place)
+        pairs.append((query, label_query(query, kind, family, lived, life, slots)))
+    # Of some queries what is asked for was also opened lately, or is opened often. Of each such query the same happens
+    # to other items, so that recency and frequency are hints and not the answer. More strength only adds queries.
+    for (query, gold), own in zip(pairs, recent.spawn(len(pairs)), strict=True):
+        if own.random() < knobs.recency_strength:
+            open_more(life, gold.relevant, own, asked=query.time)
+    for (_, gold), own in zip(pairs, often.spawn(len(pairs)), strict=True):
+        if own.random() < knobs.frequency_strength:
+            open_more(life, gold.relevant, own)
+    return pairs
+
+
+def assign_needs(
+    askable: list[LivedNeed], asked: list[Asked], families: Families, rng: np.random.Generator
+) -> list[tuple[LivedNeed, Kind]]:
+    """A need for each query: every lived need once before any is asked for twice, among those of the group with such a
+    phrasing; among all of them where the persona lives none of the group."""
+    times = {lived.need.need: 0 for lived in askable}
+    plan = []
+    for group, kind in asked:
+        options = [lived for lived in askable if (lived.need.need, kind) in families]
+        options = [lived for lived in options if lived.need.group == group] or options
+        least = min(times[lived.need.need] for lived in options)
+        options = [lived for lived in options if times[lived.need.need] == least]
+        lived = options[rng.integers(len(options))]
+        times[lived.need.need] += 1
+        plan.append((lived, kind))
+    return plan
 
 
 def voicing_moment(kind: str, lived: LivedNeed, life: Life) -> Moment:
@@ -177,29 +236,62 @@ def voicing_moment(kind: str, lived: LivedNeed, life: Life) -> Moment:
     return draw_moments(slot, life.today, end, 1, life.places, life.knobs.habit_strength, life.rng)[0]
 
 
-def occasion(lived: LivedNeed, moments: list[datetime], rng: np.random.Generator) -> datetime:
-    """When the matter takes place: half an hour to two hours after the last voicing, set back to the quarter-hour,
-    where that follows the habit, else at its next turn."""
-    last = max(moments)
-    if last.weekday() in lived.slot.days and abs(last.hour + last.minute / 60 - lived.slot.hour) < 3:
-        soon = last + timedelta(minutes=int(rng.integers(30, 121)))
-        return soon.replace(minute=soon.minute // 15 * 15, second=0)
-    return next_occurrence(lived.slot, last)
+def furnish_needs(life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[Moment]) -> None:
+    """Write the items of all lived needs. The matter takes place half an hour to two hours after the last voicing, set
+    back to the quarter-hour, where that follows the habit, else at its next turn.
 
-
-def voice(family: Family, lived: LivedNeed, life: Life, said: dict[str, object]) -> str:
-    """One utterance: a surface form with its slots filled (`said`: those that this query alone fills), in the persona's
-    way of speaking or typing."""
+    Queries about a day are moved to it in `moments`: hours earlier where it is late and the day is today, so that it
+    has events to come.
+    """
     rng = life.rng
-    form = expand(family.text, lambda options: options[rng.integers(len(options))])
-    text = " ".join(fill_template(form, life.people | life.facts | lived.facts | lived.variables | said).split())
-    manner = rng.random()
-    if manner < 0.3 and text.split()[0].strip(",").capitalize() not in OPENING_WORDS:
-        keep_capital = form.startswith(("{", "I ", "I'"))
-        text = OPENERS[rng.integers(len(OPENERS))] + (text if keep_capital else text[0].lower() + text[1:])
-    elif 0.3 <= manner < 0.45:
-        return text.rstrip(".!?").lower()
-    return text[0].upper() + text[1:]
+    for lived in life.lived:
+        asked_at = [number for number, (owner, _) in enumerate(plan) if owner is lived]
+        last = max([moments[number][0] for number in asked_at] or [voicing_moment("habit", lived, life)[0]])
+        if last.weekday() in lived.slot.days and abs(last.hour + last.minute / 60 - lived.slot.hour) < 3:
+            soon = last + timedelta(minutes=int(rng.integers(30, 121)))
+            happens = soon.replace(minute=soon.minute // 15 * 15, second=0)
+        else:
+            happens = next_occurrence(lived.slot, last)
+        [own] = rng.spawn(1)
+        if lived.need.same_day:
+            days = lived.need.when.get("days", (0, 0))
+            day = lived.day = last.date() + timedelta(days=int(own.integers(*days, endpoint=True)))
+            for number in asked_at:
+                moment, place = moments[number]
+                late = day == last.date() and moment.hour >= LATE
+                moments[number] = datetime.combine(last, (moment - EARLIER if late else moment).time()), place
+            happens = datetime.combine(day, happens.time())
+            happens = max([happens, *(moments[number][0] + AHEAD for number in asked_at)])
+            happens = happens.replace(minute=happens.minute // 15 * 15)
+        furnish(life, lived, happens, bool(asked_at))
+
+
+def say_something_new(
+    lived: LivedNeed, kind: str, families: Families, said: set[str], life: Life, moment: datetime
+) -> tuple[Family, str, dict[str, object]]:
+    """A phrasing, a text that no query has had before, in the persona's way of speaking or typing, and the slots that
+    this query alone fills."""
+    rng, need, options = life.rng, lived.need, families[lived.need.need, kind]
+    for _ in range(300):
+        family = options[rng.integers(len(options))]
+        slots: dict[str, object] = {}
+        if need.group != "kept":
+            slots = {name: values[rng.integers(len(values))] for name, values in need.said.items()}
+            slots["now"] = SimpleNamespace(date=f"{moment:%Y-%m-%d}")
+            if need.when:
+                slots["when"] = draw_moment(need.when, moment, rng, lived.day)
+        form = CHOICE.sub(lambda match: (forms := match[1].split("|"))[rng.integers(len(forms))], family.text)
+        text = " ".join(fill_template(form, life.people | life.facts | lived.facts | lived.variables | slots).split())
+        manner = rng.random()
+        if manner < 0.3 and text.split()[0].strip(",").capitalize() not in OPENING_WORDS:
+            keep_capital = form.startswith(("{", "I ", "I'"))
+            text = OPENERS[rng.integers(len(OPENERS))] + (text if keep_capital else text[0].lower() + text[1:])
+        typed = 0.3 <= manner < 0.45
+        text = text.rstrip(".!?").lower() if typed else text[0].upper() + text[1:]
+        if normal_text(text) not in said:
+            said.add(normal_text(text))
+            return family, text, slots
+    raise InputError(f"need {need.need}: too few {kind} phrasings for so many different queries")
 
 
 def print_call(api: str, arguments: dict[str, object]) -> str:
@@ -250,42 +342,37 @@ def resolve_calls(
     return "\n".join(lines), [api for api, _ in calls], answers
 
 
-def rank_apps(lived: LivedNeed, toolbox: Toolbox, first_api: str) -> list[App]:
-    """Up to three apps to look in: the first call's, those that hold the items, and where other people keep it."""
-    ranked = [toolbox[first_api].app] if first_api in toolbox else []
-    others = sorted(lived.need.keeps.items(), key=lambda pair: (-pair[1].weight, pair[0]))
-    ranked += [template.app for keep in (lived.keep, *dict(others).values()) for template in keep.items.values()]
-    return [app for app in dict.fromkeys(ranked) if app][:3]
-
-
-def relevant_items(lived: LivedNeed, life: Life, moment: datetime) -> list[str]:
-    """Ids of what the need left that answers its queries, and where its call lists a day's events, of the others on
-    that day, too, that are yet to come at `moment`; as far as `Gold` has room."""
-    own = [item.id for items in lived.items.values() for item in items]
-    if lived.day is None or not any(api == LISTS_A_DAY for api, _ in lived.keep.calls):
-        return own
-    events = [item for item in life.items["calendar"] if item.shown.date() == lived.day and item.shown >= moment]
-    return list(dict.fromkeys([*own, *(item.id for item in events)]))[:MOST_RELEVANT]
-
-
 def label_query(
     query: Query, kind: Kind, family: Family, lived: LivedNeed, life: Life, said: dict[str, object]
 ) -> Gold:
     """Gold labels: they follow from the need, the persona's own items and what the query was meant to say, never from
-    matching text."""
-    plan, apis, answers = resolve_calls(lived.keep.calls, lived, life, said)
+    matching text.
+
+    Relevant is what the need left that answers its queries, and where its call lists a day's events, the others on that
+    day, too, that are yet to come; as far as `Gold` has room. Up to three apps to look in: the first call's, those that
+    hold the items, and where other people keep it.
+    """
+    need, keep, toolbox = lived.need, lived.keep, life.cast.toolbox
+    plan, apis, answers = resolve_calls(keep.calls, lived, life, said)
     # Of another plan, this persona must have the items that it names: all but the first may be missing.
-    possible = [calls for calls in lived.keep.other_calls if all(lived.items[name] for name in lived.keep.named(calls))]
+    possible = [calls for calls, named in keep.other_calls if all(lived.items[name] for name in named)]
     others = [resolve_calls(calls, lived, life, said) for calls in possible]
-    cots = lived.need.thoughts(kind)
+    relevant = [item.id for items in lived.items.values() for item in items]
+    if lived.day and any(api == LISTS_A_DAY for api, _ in keep.calls):
+        events = [event for event in life.items["calendar"] if event.shown.date() == lived.day]
+        relevant += [event.id for event in events if event.shown >= query.time]
+    apps = [toolbox[apis[0]].app] if apis[0] in toolbox else []
+    elsewhere = sorted(need.keeps.items(), key=lambda pair: (-pair[1].weight, pair[0]))
+    apps += [template.app for one in (keep, *dict(elsewhere).values()) for template in one.items.values()]
+    cots = need.cot if isinstance(need.cot, list) else need.cot["blind" if kind == "habit" else "informed"]
     return Gold(
         query=query.id,
         kind=kind,
-        need=lived.need.need,
+        need=need.need,
         phrasing=family.id,
-        relevant=relevant_items(lived, life, query.time),
+        relevant=list(dict.fromkeys(relevant))[:MOST_RELEVANT],
         apis=apis,
-        apps=rank_apps(lived, life.cast.toolbox, apis[0]),
+        apps=[app for app in dict.fromkeys(apps) if app][:3],
         plan=plan,
         answers=answers,
         cot=cots[life.rng.integers(len(cots))],

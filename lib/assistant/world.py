@@ -14,57 +14,25 @@ not (gold, provenance) are different tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lib.assistant.needs import GROUPS, Group, Kind, parse_call
-from lib.assistant.personas import (
-    Life,
-    LivedNeed,
-    Provenance,
-    add_distractors,
-    draw_capacities,
-    draw_life,
-    furnish,
-    live_needs,
-    open_lately,
-    open_often,
-    read_cast,
-    write_down,
-)
+from lib.assistant.personas import Provenance, draw_capacities, draw_life, read_cast, write_down
 from lib.assistant.plans import ast_match
-from lib.assistant.queries import (
-    Families,
-    Family,
-    Gold,
-    OtherPlan,
-    Query,
-    deal_counts,
-    label_query,
-    normal_text,
-    occasion,
-    split_phrasings,
-    voice,
-    voicing_moment,
-)
-from lib.assistant.schemas import Moment, Person, Persona, WorldKnobs, read_personas
+from lib.assistant.queries import Asked, Gold, OtherPlan, Query, live_and_ask, split_phrasings
+from lib.assistant.schemas import Person, Persona, WorldKnobs, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, read_records, validated
 
 SIDES = ("training", "evaluation")
 FILES = ("personas.jsonl", "queries.jsonl", "gold.jsonl", "toolbox.yaml")
-# A query about the present day is voiced while some of it is left, and its need's events are so far ahead.
-LATE, EARLIER, AHEAD = 18, timedelta(hours=8), timedelta(minutes=45)
-UNASKED_NEEDS = (1, 4)  # needs that a persona lives but never asks about: at least 1, fewer than 4
 COMPLEX_SHARE, DEFAULT_SHARE = 0.10, 0.05  # of lived needs: those whose plan takes two calls, those that no API serves
-Asked = tuple[Group, Kind]
-
-
 # Of a world's queries, the shares whose call has its text arguments in the query, and in the persona's items (of the
 # rest the call takes none), and the share whose call is decided by where the persona keeps the matter, not by the need
 # alone. Fixed beforehand. The toolbox has no API without arguments, so a call that takes none is `default()`, or one
@@ -72,13 +40,13 @@ Asked = tuple[Group, Kind]
 WORLDS = {"explicit": (0.85, 0.05, 0.10), "mixed": (0.40, 0.40, 0.50), "hard": (0.00, 0.80, 1.00)}
 
 
+# The levels of each knob that is turned, one at a time.
+SWEEPS = {"meaning_share": (0.0, 1 / 3, 2 / 3, 1.0), "habit_strength": (0.0, 0.4, 0.8, 1.0)}
+
+
 @dataclass
 class World:
-    """Personas with their queries.
-
-    Attributes:
-        sides: training or evaluation, by query id.
-    """
+    """Personas with their queries; `sides` are training or evaluation, by query id."""
 
     personas: list[Persona]
     queries: list[Query]
@@ -88,29 +56,26 @@ class World:
     provenance: list[Provenance] = field(default_factory=list)
 
 
-def group_shares(world: str) -> dict[Group, float]:
-    """The share of a world's queries that needs of each group voice.
+def group_shares(world: str) -> dict[Group, tuple[float, float, float]]:
+    """Of each group of needs: the share of a world's queries that voice it, and the shares of plans with two calls and
+    of `default()` among its lived needs, so that over all groups they are `COMPLEX_SHARE` and `DEFAULT_SHARE`.
 
     Of the kept needs' queries a `DEFAULT_SHARE` takes no argument. `hard` is made of kept needs alone, so its share
     without arguments is `DEFAULT_SHARE` and not 0.2, and the rest falls to the items.
     """
     query, items, by_place = WORLDS[world]
     if not query:
-        return {"kept": 1.0, "said": 0.0, "placed": 0.0, "unfilled": 0.0, "unserved": 0.0}
+        return dict.fromkeys(GROUPS, (0.0, 0.0, 0.0)) | {"kept": (1.0, COMPLEX_SHARE, DEFAULT_SHARE)}
     kept = items / (1 - DEFAULT_SHARE)
     placed, unserved = by_place - kept, DEFAULT_SHARE * (1 - kept)
-    unfilled = 1 - kept - query - unserved
-    return {"kept": kept, "said": query - placed, "placed": placed, "unfilled": unfilled, "unserved": unserved}
-
-
-def plan_shares(group: Group, world: str) -> tuple[float, float]:
-    """Shares of plans with two calls and of `default()` among a group's lived needs, so that over all groups they are
-    `COMPLEX_SHARE` and `DEFAULT_SHARE`."""
-    if group == "kept":
-        return COMPLEX_SHARE, DEFAULT_SHARE
-    shares = group_shares(world)
-    complex_share = COMPLEX_SHARE * (1 - shares["kept"]) / shares["said"] if group == "said" else 0.0
-    return complex_share, 1.0 if group == "unserved" else 0.0
+    said, unfilled = query - placed, 1 - kept - query - unserved
+    return {
+        "kept": (kept, COMPLEX_SHARE, DEFAULT_SHARE),
+        "said": (said, COMPLEX_SHARE * (1 - kept) / said, 0.0),
+        "placed": (placed, 0.0, 0.0),
+        "unfilled": (unfilled, 0.0, 0.0),
+        "unserved": (unserved, 0.0, 1.0),
+    }
 
 
 def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[Asked]:
@@ -118,8 +83,7 @@ def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[A
 
     What says its arguments is not resolved by habit alone: its kinds are `meaning` and `either`, in their ratio.
     """
-    shares = group_shares(knobs.world)
-    wanted = np.array([shares[group] * total for group in GROUPS])
+    wanted = np.array([share * total for share, *_ in group_shares(knobs.world).values()])
     counts = np.floor(wanted + 1e-9).astype(int)
     counts[np.argsort(counts - wanted, kind="stable")[: total - counts.sum()]] += 1
     deck: list[Asked] = []
@@ -134,6 +98,18 @@ def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[A
         order = rng.permutation(count) if group == "kept" else range(count)
         deck += [(group, kinds[i]) for i in order]
     return deck if counts[0] == total else [deck[i] for i in rng.permutation(total)]
+
+
+def deal_counts(total: int, people: int, rng: np.random.Generator) -> list[int]:
+    """`total` queries dealt to `people`, each within two of the mean and at least one."""
+    mean = total / people
+    low, high = max(1, int(mean) - 2), int(np.ceil(mean)) + 2
+    counts = rng.integers(low, high + 1, size=people)
+    while counts.sum() != total:
+        step = 1 if counts.sum() < total else -1
+        movable = np.flatnonzero((counts < high) if step > 0 else (counts > low))
+        counts[movable[rng.integers(len(movable))]] += step
+    return counts.tolist()
 
 
 def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.random.Generator) -> np.ndarray:
@@ -152,7 +128,8 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
         InputError: a file of `data` is wrong, or the phrasings are too few for so many different queries.
     """
     cast, shares = read_cast(Path(data)), group_shares(knobs.world)
-    needs = [need for need in cast.needs if shares[need.group]]
+    needs = [need for need in cast.needs if shares[need.group][0]]
+    plans = {group: (two_calls, default) for group, (_, two_calls, default) in shares.items()}
     rng = np.random.default_rng([knobs.seed, 1])
     sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
     counts = np.empty(knobs.n_personas, dtype=int)
@@ -167,7 +144,7 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
         side, own = str(sides[index]), np.random.default_rng([knobs.seed, 4, index])
         life = draw_life(index, cast._replace(needs=needs), knobs, capacities[index], own)
         asked = [decks[side].pop() for _ in range(counts[index])]
-        for query, gold in live_and_ask(life, asked, families[side], said):
+        for query, gold in live_and_ask(life, asked, plans, families[side], said):
             world.queries.append(query)
             world.gold.append(gold)
             world.sides[query.id] = side
@@ -176,96 +153,21 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
     return world
 
 
-def live_and_ask(life: Life, asked: list[Asked], families: Families, said: set[str]) -> list[tuple[Query, Gold]]:
-    """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (group and kind).
-    `said` is what queries have said so far, in normal form; it is added to."""
-    rng, knobs = life.rng, life.knobs
-    for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
-        if count := sum(wanted == group for wanted, _ in asked):
-            needs, before = [need for need in life.cast.needs if need.group == group], len(life.lived)
-            live_needs(life, needs, count, plan_shares(group, knobs.world))
-            for shares in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
-                if len(life.lived) == before:  # at least one, of whatever kind of plan, where any fits
-                    live_needs(life, needs, 1, shares)
-    askable = list(life.lived)
-    live_needs(life, life.cast.needs, int(rng.integers(*UNASKED_NEEDS)), plan_shares("kept", knobs.world))
-    if not askable:
-        raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
-    plan = assign_needs(askable, asked, families, rng)
-    moments = [voicing_moment(kind, lived, life) for lived, kind in plan]
-    furnish_needs(life, plan, moments)
-    # Each with draws of its own, so that a knob at 0 moves no other. The first two of the four are unused.
-    _, _, recent, often = rng.spawn(4)
-    add_distractors(life)
-    pairs = []
-    for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
-        family, text, slots = say_something_new(lived, kind, families, said, life, moment)
-        name = f"{life.profile['id']}-q{number}"
-        query = Query(id=name, persona=life.profile["id"], text=text, time=moment, place=place)
-        pairs.append((query, label_query(query, kind, family, lived, life, slots)))
-    # Of some queries what is asked for was also opened lately, or is opened often. Of each such query the same happens
-    # to other items, so that recency and frequency are hints and not the answer. More strength only adds queries.
-    for (query, gold), own in zip(pairs, recent.spawn(len(pairs)), strict=True):
-        if own.random() < knobs.recency_strength:
-            open_lately(life, query.time, gold.relevant, own)
-    for (_, gold), own in zip(pairs, often.spawn(len(pairs)), strict=True):
-        if own.random() < knobs.frequency_strength:
-            open_often(life, gold.relevant, own)
-    return pairs
-
-
-def furnish_needs(life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[Moment]) -> None:
-    """Write the items of all lived needs; queries about a day are moved to it in `moments`: hours earlier where it is
-    late and the day is today, so that it has events to come."""
-    rng = life.rng
-    for lived in life.lived:
-        asked_at = [number for number, (owner, _) in enumerate(plan) if owner is lived]
-        mine = [moments[number][0] for number in asked_at]
-        voiced = mine or [voicing_moment("habit", lived, life)[0]]
-        happens = occasion(lived, voiced, rng)
-        if day := lived.need.day_asked(max(voiced), rng.spawn(1)[0]):
-            for number in asked_at:
-                moment, place = moments[number]
-                late = day == max(voiced).date() and moment.hour >= LATE
-                moved = datetime.combine(max(voiced), (moment - EARLIER if late else moment).time())
-                moments[number] = moved, place
-            lived.day, happens = day, datetime.combine(day, happens.time())
-            happens = max([happens, *(moments[number][0] + AHEAD for number in asked_at)])
-            happens = happens.replace(minute=happens.minute // 15 * 15)
-        furnish(life, lived, happens, bool(mine))
-
-
-def assign_needs(
-    askable: list[LivedNeed], asked: list[Asked], families: Families, rng: np.random.Generator
-) -> list[tuple[LivedNeed, Kind]]:
-    """A need for each query: every lived need once before any is asked for twice, among those of the group with such a
-    phrasing; among all of them where the persona lives none of the group."""
-    times = {lived.need.need: 0 for lived in askable}
-    plan = []
-    for group, kind in asked:
-        options = [lived for lived in askable if (lived.need.need, kind) in families]
-        options = [lived for lived in options if lived.need.group == group] or options
-        least = min(times[lived.need.need] for lived in options)
-        options = [lived for lived in options if times[lived.need.need] == least]
-        lived = options[rng.integers(len(options))]
-        times[lived.need.need] += 1
-        plan.append((lived, kind))
-    return plan
-
-
-def say_something_new(
-    lived: LivedNeed, kind: str, families: Families, said: set[str], life: Life, moment: datetime
-) -> tuple[Family, str, dict[str, object]]:
-    """A phrasing, a text that no query has had before, and the slots that this query alone fills."""
-    options = families[lived.need.need, kind]
-    for _ in range(300):
-        family = options[life.rng.integers(len(options))]
-        slots = lived.need.draw_said(moment, life.rng, lived.day)
-        text = voice(family, lived, life, slots)
-        if normal_text(text) not in said:
-            said.add(normal_text(text))
-            return family, text, slots
-    raise InputError(f"need {lived.need.need}: too few {kind} phrasings for so many different queries")
+def swept_knobs(base: WorldKnobs, n_personas: int) -> dict[tuple[str, float], WorldKnobs]:
+    """The knobs of a smaller world, with as many queries a persona, for each level of each of `SWEEPS`. Where the share
+    of meaning queries changes, habit and either queries share the rest."""
+    share, found = n_personas / base.n_personas, {}
+    small = replace(
+        base,
+        n_personas=n_personas,
+        n_training_queries=max(n_personas, round(base.n_training_queries * share)),
+        n_evaluation_queries=max(1, round(base.n_evaluation_queries * share)),
+    )
+    for knob, levels in SWEEPS.items():
+        for level in levels:
+            habits = {"habit_share": (1 - level) / 2} if knob == "meaning_share" else {}
+            found[knob, level] = replace(small, **{knob: level}, **habits)
+    return found
 
 
 def frames(world: World) -> dict[str, pd.DataFrame]:
@@ -371,3 +273,20 @@ def read_world(folder: str | Path) -> World:
         missing = min(queries.keys() - gold.keys(), default="(there is none)")
         raise InputError(f"{folder / 'gold.jsonl'}: no label for query {missing}")
     return World(list(personas.values()), list(queries.values()), [gold[name] for name in queries], sides, toolbox)
+
+
+def embed_worlds(
+    worlds: Mapping[Any, Mapping[str, pd.DataFrame]],
+    encode: Callable[[list[str]], np.ndarray],
+    known: Mapping[str, np.ndarray] | None = None,
+) -> dict[Any, dict[str, np.ndarray]]:
+    """Embeddings of the items and queries of several worlds' frames, in their order; a text that occurs in several is
+    encoded once, and one that is `known` with its embedding not at all."""
+    found, names = dict(known or {}), ("items", "queries")
+    texts = {text for tables in worlds.values() for name in names for text in tables[name]["text"]}
+    fresh = sorted(texts - found.keys())
+    found |= zip(fresh, encode(fresh), strict=True)
+    return {
+        world: {name: np.stack([found[text] for text in tables[name]["text"]]) for name in names}
+        for world, tables in worlds.items()
+    }

@@ -14,17 +14,16 @@ from lib.assistant.audit import stands_in
 from lib.assistant.needs import (
     alternatives,
     clock_words,
-    day_words,
+    day_word,
     draw_moment,
-    expand,
     fill_template,
     is_said,
     parse_call,
     read_needs,
     slots_of,
 )
-from lib.assistant.personas import LivedNeed, draw_life, draw_slot, furnish, make_item, moment_facts
-from lib.assistant.queries import Query, families_of, label_query, print_call, voice
+from lib.assistant.personas import LivedNeed, add_item, draw_life, draw_slot, furnish, moment_facts
+from lib.assistant.queries import Family, Query, label_query, print_call, say_something_new
 from lib.assistant.schemas import APPS, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API
 from lib.workbook.inputs import InputError
@@ -32,7 +31,6 @@ from lib.workbook.inputs import InputError
 NOW = datetime(2023, 12, 14, 15, 10)  # a Thursday
 MOMENTS = [(datetime(2023, 12, 1, 9), "home"), (datetime(2023, 12, 2, 9), "work")]
 PYTHON_TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list}
-relaxed = settings(deadline=None, database=None)
 scalars = st.one_of(
     st.text(max_size=30), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)
 )
@@ -40,7 +38,6 @@ scalars = st.one_of(
 
 def test_alternatives_are_all_combinations_in_order():
     assert alternatives("[a|b] c[ d|]") == ["a c d", "a c", "b c d", "b c"]
-    assert expand("[a|b] c[ d|]", lambda options: options[-1]) == "b c"
 
 
 def test_a_slot_that_nothing_fills_is_named():
@@ -52,22 +49,22 @@ def test_a_slot_that_nothing_fills_is_named():
 
 
 @given(st.dictionaries(st.sampled_from(["to", "count"]), st.one_of(scalars, st.lists(scalars, max_size=4))))
-@relaxed
+@settings(deadline=None, database=None)
 def test_a_printed_call_parses_back(arguments):
     text = print_call("send_mail", arguments)
     assert "\n" not in text
     assert repr(parse_call(text)) == repr(("send_mail", arguments)), "True is not 1, nor 1.0"
 
 
-@pytest.mark.parametrize("text", ["f(1)", "f(x=y)", "a.f(x=1)", "f(x={})", "f("])
+@pytest.mark.parametrize("text", ["f(1)", "a.f(x=1)", "f(x={})"])
 def test_what_is_no_call(text):
     with pytest.raises(ValueError, match="is no call with literal keyword arguments"):
         parse_call(text)
 
 
 def test_days_and_half_hours_in_words():
-    named = [day_words(NOW.date() + timedelta(days=ahead), NOW.date()) for ahead in range(4)]
-    assert named == [["today"], ["tomorrow"], ["Saturday"], ["Sunday"]]
+    named = [day_word(NOW.date() + timedelta(days=ahead), NOW.date()) for ahead in range(3)]
+    assert named == ["today", "tomorrow", "Saturday"]
     assert clock_words(datetime(2023, 12, 14, 12)) == ["noon", "12 noon"]
     evening = {"7:30 pm", "half past seven in the evening", "7:30 in the evening", "19:30"}
     assert set(clock_words(datetime(2023, 12, 14, 19, 30))) == evening
@@ -99,20 +96,8 @@ def life(cast):
     return draw_life(0, cast, WorldKnobs(), dict.fromkeys(APPS, 10**6), np.random.default_rng(3))
 
 
-def asked(need, keep_name, family, life):
-    """Text and labels of one query, of a need that this persona lives in one keep."""
-    keep = need.keeps[keep_name]
-    variables = {name: values[life.rng.integers(len(values))] for name, values in need.vars.items()}
-    slot = draw_slot(need.habit, life.places, life.rng)
-    lived = LivedNeed(need, keep_name, slot, variables, dict.fromkeys(keep.items, 1))
-    furnish(life, lived, NOW, True)
-    said = need.draw_said(NOW, life.rng)
-    text = voice(family, lived, life, said)
-    query = Query(id="q", persona="p0000", text=text, time=NOW, place="home")
-    return text, label_query(query, "meaning", family, lived, life, said)
-
-
-def test_every_wording_decoy_and_background_item_becomes_an_item(needs, cast, life):
+def test_every_wording_decoy_and_background_item_becomes_an_item(cast, life):
+    needs = cast.needs
     wordings = [(need, item.app, w) for need in needs for k in need.keeps.values() for item in k.items.values()
                 for w in item.wordings]  # fmt: skip
     wordings += [(need, decoy["app"], decoy) for need in needs for decoy in need.decoys]
@@ -120,44 +105,50 @@ def test_every_wording_decoy_and_background_item_becomes_an_item(needs, cast, li
     for which, (need, app, wording) in enumerate(wordings):
         variables = {name: values[which % len(values)] for name, values in need.vars.items()}
         namespace = life.people | life.facts | moment_facts(NOW, life.rng) | variables
-        item = make_item(app, wording, namespace, MOMENTS, NOW, life)
+        item = add_item(life, app, wording, namespace, MOMENTS, NOW, ("background", "", ""))
         assert item.headline
         assert not set("{}") & set(item.text), (need.need, wording)
 
 
-def test_every_phrasing_of_every_keep_can_be_said_and_labelled(needs, life, toolbox):
+def test_every_phrasing_of_every_keep_can_be_said_and_labelled(cast, life):
     """With the tools' arguments, none missing, of their types; an explicit need's stand in the query."""
-    for need in needs:
-        for keep_name, family in itertools.product(need.keeps, families_of([need])):
-            text, gold = asked(need, keep_name, family, life)
+    toolbox = cast.toolbox
+    for need in cast.needs:
+        phrasings = [Family("id", need.need, kind, text) for kind, texts in need.voiced.items() for text in texts]
+        for (keep_name, keep), family in itertools.product(need.keeps.items(), phrasings):
+            variables = {name: values[life.rng.integers(len(values))] for name, values in need.vars.items()}
+            slot = draw_slot(need.habit, life.places, life.rng)
+            lived = LivedNeed(need, keep_name, keep, slot, variables, dict.fromkeys(keep.items, 1))
+            furnish(life, lived, NOW, True)
+            _, text, said = say_something_new(lived, "", {(need.need, ""): [family]}, set(), life, NOW)
+            query = Query(id="q", persona="p0000", text=text, time=NOW, place="home")
+            gold = label_query(query, "meaning", family, lived, life, said)
             text = text.replace("while I clean", " while I clean")  # lacks a blank, as kept worlds have it
-            assert not set("{}[]|") & set(text), (family.id, text)
-            assert "{" not in gold.plan, (family.id, gold.plan)
-            assert text[0].isupper() or not text[0].isalpha() or text == text.lower(), family.id
+            assert not set("{}[]|") & set(text), (family, text)
+            assert "{" not in gold.plan, (family, gold.plan)
+            assert text[0].isupper() or not text[0].isalpha() or text == text.lower(), family
             for answers in (gold.answers, *(other.answers for other in gold.also)):
                 for api, arguments in [call for answer in answers for call in answer.items()]:
                     known = toolbox[api].arguments if api != DEFAULT_API else {}
                     assert {name for name, one in known.items() if one.required} <= set(arguments) <= set(known)
                     for name, ways in arguments.items():
-                        assert isinstance(ways[0], PYTHON_TYPES[known[name].type]), (family.id, api, name)
-                        assert ways[0] != "", (family.id, api, name)
-                        said = any(stands_in(way, text, NOW) for way in ways if way != "")
+                        assert isinstance(ways[0], PYTHON_TYPES[known[name].type]), (family, api, name)
+                        assert ways[0] != "", (family, api, name)
+                        found = any(stands_in(way, text, NOW) for way in ways if way != "")
                         free = need.group == "kept" or isinstance(ways[0], bool) or ways == ["2023-12-14"]
-                        assert said or free, (family.id, text, ways)
+                        assert found or free, (family, text, ways)
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"colour": "red"}, "colour"),
-        ({"need": "other"}, "expected the file's name"),
-    ],
-)
-def test_a_wrong_file_is_named_with_its_field(tmp_path, data, change, named):
+def test_a_wrong_file_is_named_with_its_field(tmp_path, data):
     record = yaml.safe_load((data / "needs" / "bin_day.yaml").read_text(encoding="utf-8"))
     path = tmp_path / "bin_day.yaml"
-    path.write_text(yaml.safe_dump(record | change, allow_unicode=True), encoding="utf-8")
-    with pytest.raises(InputError, match=rf"bin_day\.yaml.*{named}"):
+    for change, named in (({"colour": "red"}, "colour"), ({"need": "other"}, "expected the file's name")):
+        path.write_text(yaml.safe_dump(record | change, allow_unicode=True), encoding="utf-8")
+        with pytest.raises(InputError, match=rf"bin_day\.yaml.*{named}"):
+            read_needs(tmp_path)
+    next(iter(record["keeps"].values()))["plan"] = ["open_note(1)"]
+    path.write_text(yaml.safe_dump(record, allow_unicode=True), encoding="utf-8")
+    with pytest.raises(InputError, match=r"bin_day\.yaml.*is no call"):
         read_needs(tmp_path)
 
 

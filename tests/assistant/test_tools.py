@@ -9,7 +9,6 @@ import pytest
 
 from lib.assistant import tools as module
 from lib.assistant.schemas import InputError
-from lib.assistant.sensitivity import embed_worlds
 from lib.assistant.toolbox import API, Toolbox
 from lib.assistant.tools import (
     ALONE,
@@ -31,6 +30,7 @@ from lib.assistant.tools import (
     scores_beside_chance,
     tool_texts,
 )
+from lib.assistant.world import embed_worlds
 from lib.evaluation.inference import Resampling
 
 TOOLS = pd.DataFrame(
