@@ -1,6 +1,6 @@
 """APIs from Swagger 2 and OpenAPI 3 documents in JSON or YAML, each in one file or in several.
 
-A file that is of no use is skipped, and what is odd in one is left out; a warning names the file and says what.
+A file that is of no use is skipped, and what is odd in one is left out; warnings name the files and say what.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from urllib.parse import unquote
 import yaml
 
 from lib.workbook.inputs import InputError, SafeLoader, compose_and_construct, one_line
+from lib.workbook.references import References
 from lib.workflows.apis import Connector, Field, Operation, Use
 
 SUFFIXES = {".json", ".yaml", ".yml"}
@@ -27,11 +28,15 @@ CHOSEN = ("x-ms-dynamic-values", "x-ms-dynamic-list")  # a designer offers what 
 TEXTS = ("x-ms-summary", "description", "title")
 ALTERNATIVES = ("allOf", "oneOf", "anyOf")
 TYPES = ("string", "integer", "number", "boolean", "array", "object")
+TYPE_OF = {str: "string", bool: "boolean", int: "integer", float: "number"}  # what an enumeration's values are
 USE: dict[str, Use] = {"important": "core", "advanced": "rare"}  # by `x-ms-visibility`
 DEEPEST_SCHEMA = 12
 MOST_FIELDS = 2000  # of one schema: definitions that refer to each other twice double with each level
+MOST_RETURNED = 200  # fields that an operation returns
+MOST_TOLD = 5  # warnings of a folder, and changes told of a file; more are counted
 NO_NAME = re.compile(r"apidefinition|swagger|openapi|v?\d+(\.\d+)*", re.IGNORECASE)
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff\ufffe\uffff]")
+COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a text, which stays
 
 
 class Unreadable(ValueError):
@@ -76,9 +81,10 @@ def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connecto
     connectors: dict[str, Connector] = {}
     parts: set[Path] = set()
     reasons: dict[Path, str] = {}
+    told: list[str] = []
     for file in files:
         try:
-            reader = _Reader(file)
+            reader = _Reader(file, (path if path.is_dir() else path.parent).resolve())
             name, wanted = _named(file, reader.document)
             connector = _unused(wanted, connectors)
             found = {api.name: api for api in reader.apis(connector, name)}
@@ -90,46 +96,45 @@ def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connecto
         apis |= found
         connectors[connector] = Connector(connector, name, (name,))
         parts |= set(reader.files)
-        if reader.notes:
-            warnings.warn(f"{file}: {'; '.join(dict.fromkeys(reader.notes))}", stacklevel=3)
+        notes = [*dict.fromkeys(reader.notes)]
+        notes += [f"reference {lost} leads nowhere, or in a circle" for lost in reader.references.lost]
+        more = [f"and {len(notes) - MOST_TOLD:,} more"] if len(notes) > MOST_TOLD else []
+        told += [f"{file}: {'; '.join(notes[:MOST_TOLD] + more)}"] if notes else []
     skipped = [(str(file), reason) for file, reason in reasons.items() if file.resolve() not in parts]
-    for skipped_file, reason in skipped:
-        warnings.warn(f"{skipped_file}: skipped: {reason}", stacklevel=3)
+    for lines in (told, [f"{file}: skipped: {reason}" for file, reason in skipped]):
+        if len(lines) > MOST_TOLD:
+            lines = [f"{path}: {len(lines):,} of {len(files):,} files have such a warning as {lines[0]}"]
+        for line in lines:
+            warnings.warn(line, stacklevel=3)
     if not apis:
         raise InputError(f"{path}: no API could be read; {': '.join(skipped[0])}")
     return apis, connectors, skipped
 
 
-def read_document(path: Path) -> dict:
-    """The mapping in a JSON or YAML file, its keys as text; raises Unreadable where there is none."""
+def read_content(path: Path) -> Any:
+    """What a JSON or YAML file holds, its keys as text; raises Unreadable where it is neither.
+
+    People save YAML as JSON, and JSON with comments or a comma too many.
+    """
     try:
         raw = path.read_bytes()
-        try:
-            text = raw.decode(json.detect_encoding(raw))
-        except UnicodeDecodeError:
-            text = raw.decode("cp1252", errors="replace")
-        document = _loaded(text.removeprefix("\ufeff"), path.suffix.lower() == ".json")
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise Unreadable(f"is not {path.suffix[1:].upper()}: {one_line(error)}") from error
-    if not isinstance(document, dict):
-        raise Unreadable("is no mapping")
-    return document
-
-
-def _loaded(text: str, is_json: bool) -> Any:
-    """What a text says; JSON with a comma too many is YAML, which people save under either name."""
-    broken: ValueError | None = None
-    if is_json:
-        try:
-            return json.loads(text, strict=False, parse_constant=str)
-        except json.JSONDecodeError as error:
-            broken = error
     try:
-        return _with_text_keys(compose_and_construct(text, _Loader, check=lambda node: None))
-    except ValueError as error:
-        raise broken or error from None
+        text = raw.decode(json.detect_encoding(raw))
+    except UnicodeDecodeError:
+        text = raw.decode("cp1252", errors="replace")
+    text = text.removeprefix("\ufeff")
+    broken = []
+    for form in ("json", "commented", "yaml") if path.suffix.lower() == ".json" else ("yaml",):
+        try:
+            if form == "yaml":
+                return _with_text_keys(compose_and_construct(text, _Loader, check=lambda node: None))
+            bare = text if form == "json" else COMMENT.sub(lambda found: found[1] or "", text)
+            return json.loads(bare, strict=False, parse_constant=str)
+        except ValueError as error:
+            broken.append(error)
+    raise Unreadable(f"is not {path.suffix[1:].upper()}: {one_line(broken[0])}")
 
 
 def _with_text_keys(value: Any) -> Any:
@@ -189,14 +194,17 @@ class _Reader:
     """The operations of a document and the fields of their schemas. Raises Unreadable where it is no such document.
 
     Attributes:
+        folder: what its references to other files must not leave.
         notes: what was changed and left out.
         files: those that it refers to, by place.
         operation: the one at hand.
         dynamic: whether a schema of its parameters depends on other parameters.
     """
 
-    def __init__(self, file: Path):
-        self.file, self.document = file.resolve(), read_document(file)
+    def __init__(self, file: Path, folder: Path):
+        self.file, self.folder, self.document = file.resolve(), folder, read_content(file)
+        if not isinstance(self.document, dict):
+            raise Unreadable("is no mapping")
         if not {"swagger", "openapi"} & set(self.document):
             raise Unreadable("is neither a Swagger 2 nor an OpenAPI 3 document")
         if not isinstance(self.document.get("paths"), dict):
@@ -204,14 +212,13 @@ class _Reader:
         self.notes: list[str] = []
         self.files: dict[Path, Any] = {}
         self.operation, self.dynamic, self.visited = "", False, 0
-        # What nodes of the documents stand for, by id: the documents keep them, so an id is one node's.
-        self.followed: dict[int, Any] = {}
-        self.joined: dict[int, dict] = {}
+        self.references = References(self.document, self._file)
+        self.resolve = self.references.resolve
+        self.joined: dict[int, dict] = {}  # by id: the documents keep their nodes
 
     def apis(self, connector: str, app: str) -> Iterator[Operation]:
         taken: set[str] = set()
-        found = ((path, self.resolve(item)) for path, item in self.document["paths"].items())
-        for path, item in found:
+        for path, item in ((path, self.resolve(item)) for path, item in self.document["paths"].items()):
             for method in (key for key in _mapping(item) if key.lower() in METHODS):
                 operation = self.resolve(item[method])
                 if not isinstance(operation, dict):
@@ -241,45 +248,16 @@ class _Reader:
                     returns=tuple(self.returns(item, operation, trigger)),
                 )
 
-    def resolve(self, node: Any) -> Any:
-        """What a `$ref`, or a chain of them, stands for, with the texts beside it; {} with a note where it leads
-        nowhere."""
-        if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
-            return node
-        if id(node) not in self.followed:
-            self.followed[id(node)] = None  # what a circle finds
-            target = self.resolve(self._target(node["$ref"]))
-            if target is None:
-                self.notes.append(f"reference {node['$ref']} leads nowhere, or in a circle")
-                target = {}
-            texts = {key: node[key] for key in TEXTS if isinstance(node.get(key), str)}
-            self.followed[id(node)] = target | texts if texts and isinstance(target, dict) else target
-        return self.followed[id(node)]
-
-    def _target(self, reference: str) -> Any:
-        """What stands at the place that a reference names, in this file or in one in its folder or below; or None."""
-        place, _, pointer = reference.partition("#")
-        node = self._file(place) if place else self.document
-        for part in pointer.split("/")[1:]:
-            name = unquote(part).replace("~1", "/").replace("~0", "~")
-            if isinstance(node, list):
-                node = node[int(name)] if name.isdecimal() and int(name) < len(node) else None
-            else:
-                node = _mapping(node).get(name)
-        return node
-
     def _file(self, place: str) -> Any:
-        """The content of another file; the references in it name their files from the document's folder, too."""
-        folder = self.file.parent
+        """The content of another file of the folder, or None; references in it name their files whole from then on."""
         try:
-            path = (folder / unquote(place)).resolve()
+            path = (self.file.parent / unquote(place)).resolve()
             if path == self.file:
                 return self.document
-            if path not in self.files and path.is_relative_to(folder) and path.is_file():
-                self.files[path] = read_document(path)
+            if path not in self.files and path.is_relative_to(self.folder) and path.is_file():
+                self.files[path] = read_content(path)
                 waiting: list[Any] = [self.files[path]]
-                while waiting:
-                    node = waiting.pop()
+                for node in waiting:
                     waiting += node.values() if isinstance(node, dict) else _list(node)
                     if isinstance(node, dict) and isinstance(node.get("$ref"), str):
                         file, _, pointer = node["$ref"].partition("#")
@@ -289,7 +267,10 @@ class _Reader:
         return self.files.get(path)
 
     def parameters(self, item: dict, operation: dict) -> list[Field]:
-        """Parameters of the operation and of its path, bodies flattened; `dynamic` then says whether a schema is."""
+        """Parameters of the operation and of its path, bodies flattened; `dynamic` then says whether a schema is.
+
+        Of two with one name, as in the path and in a form, the second is called by its place, too: `body/id`.
+        """
         declared: dict[tuple[str, str], dict] = {}
         for raw in (*_list(item.get("parameters")), *_list(operation.get("parameters"))):
             parameter = _mapping(self.resolve(raw))
@@ -297,24 +278,25 @@ class _Reader:
                 declared[parameter["name"], str(parameter.get("in"))] = parameter
             else:
                 self.notes.append(f"{self.operation}: a parameter without name is left out")
-        fields: list[Field] = []
+        fields: dict[str, Field] = {}
         self.dynamic = False
         for (key, place), parameter in declared.items():
             schema, required = self._schema(parameter), parameter.get("required") is True
             found = self.flatten(key, schema, required) if place == "body" else []
             if not found or [field.key for field in found] == [key]:
                 # What a parameter says of itself counts more than its schema.
-                own = {name: parameter[name] for name in (*TEXTS, *CHOSEN, "example") if name in parameter}
+                own = {name: parameter[name] for name in (*TEXTS, *CHOSEN, "example", "examples") if name in parameter}
                 schema = self._joined(schema) | own
-                found = [_leaf(key, schema, required, schema.get("x-ms-visibility") == "internal")]
+                found = [self._leaf(key, schema, required, False)]
             if parameter.get("x-ms-visibility") == "internal":
                 found = [replace(field, internal=True) for field in found]
-            fields += found
             self.dynamic |= any(mark in one for one in (parameter, schema) for mark in DYNAMIC)
+            _add(fields, found, place)
         if body := _mapping(self.resolve(operation.get("requestBody"))):
             media, schema = self._content(body)
-            fields += self.flatten("" if media in FORMS else "body", schema, body.get("required") is True)
-        return _once(fields)
+            root = "" if media in FORMS else "body"
+            _add(fields, self.flatten(root, schema, body.get("required") is True), "body")
+        return list(fields.values())
 
     def returns(self, item: dict, operation: dict, trigger: bool) -> list[Field]:
         """The fields of the successful response; of a webhook trigger, what it is notified of."""
@@ -331,9 +313,12 @@ class _Reader:
             lists = [p for p in map(self._joined, _mapping(schema.get("properties")).values()) if "items" in p]
             schema = lists[0] if len(lists) == 1 else schema
         schema = self._joined(schema["items"]) if "items" in schema else schema
-        if not _mapping(schema.get("properties")):
-            return []
-        return _once(self.flatten("", schema, False, skipped="writeOnly"))
+        fields: dict[str, Field] = {}
+        if _mapping(schema.get("properties")):
+            _add(fields, self.flatten("", schema, False, skipped="writeOnly"))
+        if len(fields) > MOST_RETURNED:
+            self.notes.append(f"{self.operation}: of {len(fields)} returned fields the first {MOST_RETURNED} are kept")
+        return list(fields.values())[:MOST_RETURNED]
 
     def _content(self, holder: dict) -> tuple[str, dict]:
         """Media type and schema of an OpenAPI 3 body, JSON where there is a choice."""
@@ -348,20 +333,25 @@ class _Reader:
         return _mapping(self.resolve(holder["schema"])) if "schema" in holder else holder
 
     def _joined(self, schema: Any) -> dict:
-        """The schema with the parts of `allOf`, and with the properties of all its alternatives."""
+        """The schema with the parts of `allOf`, and with the properties and the choices of all its alternatives."""
         schema = _mapping(self.resolve(schema))
         parts = [(word, part) for word in ALTERNATIVES for part in _list(schema.get(word))]
         if not parts or id(schema) in self.joined:
             return self.joined.get(id(schema), schema)
         self.joined[id(schema)] = {}  # what a part of itself finds
-        joined = {key: value for key, value in schema.items() if key not in ALTERNATIVES}
+        told = [(word, self._joined(part)) for word, part in parts]
+        told = [(word, part) for word, part in told if part.get("type") != "null"]
+        choices = [part for word, part in told if word != "allOf"]
         properties, required = dict(_mapping(schema.get("properties"))), _list(schema.get("required"))
-        for word, part in [(word, self._joined(part)) for word, part in parts]:
-            if part.get("type") == "null":
-                continue
+        joined = {key: value for key, value in schema.items() if key not in ALTERNATIVES}
+        for word, part in told:
             properties = _mapping(part.get("properties")) | properties
             required = required + (_list(part.get("required")) if word == "allOf" else [])
-            joined = {key: value for key, value in part.items() if key not in ("properties", "required")} | joined
+            one_of_several = word != "allOf" and len(choices) > 1
+            left_out = ("properties", "required", *(("enum", "const", *TEXTS) if one_of_several else ()))
+            joined = {key: value for key, value in part.items() if key not in left_out} | joined
+        values = list(dict.fromkeys(value for part in choices for value in _values(part)))
+        joined |= {"enum": values} if len(choices) > 1 and values and not _values(schema) else {}
         joined |= {"properties": properties} if properties else {}
         self.joined[id(schema)] = joined | {"required": list(dict.fromkeys(map(str, required)))}
         return self.joined[id(schema)]
@@ -385,7 +375,7 @@ class _Reader:
         properties = _mapping(node.get("properties"))
         if not properties or id(target) in around or len(around) >= DEEPEST_SCHEMA:
             if key:
-                yield _leaf(key, node, required, internal)
+                yield self._leaf(key, node, required, internal)
             return
         wanted = {str(name) for name in _list(node.get("required"))}
         for name, child in properties.items():
@@ -393,26 +383,39 @@ class _Reader:
                 path, needed = f"{key}/{name}" if key else name, required and name in wanted
                 yield from self._leaves(path, child, needed, internal, skipped, (*around, id(target)))
 
+    def _leaf(self, key: str, schema: dict, required: bool, internal: bool) -> Field:
+        values, shown = _values(schema), schema.get("examples")
+        if isinstance(shown, dict):  # of a parameter, by name
+            shown = [_mapping(self.resolve(one)).get("value") for one in shown.values()]
+        examples = values or [
+            one for one in (schema.get("example"), *_list(shown)) if isinstance(one, str | int | float)
+        ]
+        named = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
+        fallback = "object" if "properties" in schema else "array" if "items" in schema else "string"
+        fallback = TYPE_OF[type(values[0])] if values else fallback
+        chosen = any(mark in schema for mark in CHOSEN)
+        return Field(
+            key=CONTROL.sub("", key),
+            kind="choice" if len(values) > 1 else "container" if chosen else "any",
+            examples=tuple(_clean(value) if isinstance(value, str) else value for value in examples),
+            type=next((name for name in named if name in TYPES), fallback),
+            format=_clean(schema.get("format")),
+            summary=_clean(schema.get("x-ms-summary")) or _clean(schema.get("title")),
+            description=_clean(schema.get("description")),
+            required=required,
+            internal=internal or schema.get("x-ms-visibility") == "internal",
+        )
 
-def _once(fields: list[Field]) -> list[Field]:
-    """The first field of each key."""
-    return list({field.key: field for field in reversed(fields)}.values())[::-1]
+
+def _values(schema: dict) -> list[str | int | float]:
+    """The plain values that a schema names."""
+    named = _list(schema.get("enum")) or [schema.get("const")]
+    return [value for value in named if isinstance(value, str | int | float)]
 
 
-def _leaf(key: str, schema: dict, required: bool, internal: bool) -> Field:
-    values = [value for value in _list(schema.get("enum")) if isinstance(value, str | int | float)]
-    examples = values or [value for value in [schema.get("example")] if isinstance(value, str | int | float)]
-    named = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
-    fallback = "object" if "properties" in schema else "array" if "items" in schema else "string"
-    chosen = any(mark in schema for mark in CHOSEN)
-    return Field(
-        key=CONTROL.sub("", key),
-        kind="choice" if len(values) > 1 else "container" if chosen else "any",
-        examples=tuple(_clean(value) if isinstance(value, str) else value for value in examples),
-        type=next((name for name in named if name in TYPES), fallback),
-        format=_clean(schema.get("format")),
-        summary=_clean(schema.get("x-ms-summary")) or _clean(schema.get("title")),
-        description=_clean(schema.get("description")),
-        required=required,
-        internal=internal,
-    )
+def _add(fields: dict[str, Field], found: list[Field], place: str = "") -> None:
+    """Put fields under their keys, of each key the first; what another place has already is called by its own."""
+    before = set(fields)
+    for field in found:
+        key = f"{place}/{field.key}" if place and field.key in before else field.key
+        fields.setdefault(key, replace(field, key=key))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lib.workbook.inputs import InputError
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.openapi import Unreadable, read_document
+from lib.workflows.openapi import MOST_RETURNED, Unreadable, read_content
 
 
 def swagger(**more):
@@ -235,6 +235,8 @@ GOOD = json.dumps(swagger(parameters=[parameter("a"), parameter("b")]), indent=1
         GOOD.replace("Boxes", "Bøxes").encode("cp1252"),
         GOOD.replace("Fetches", "Fet\tch\x01es"),
         GOOD[: GOOD.rindex("}")] + ",}",  # a comma too many
+        "// exported\n" + GOOD.replace("Fetches", "http://a /* b */") + "/* end */",
+        "swagger: 2\ninfo: {title: Boxes}\npaths: {/: {get: {operationId: GetBox, parameters: [name: a, name: b]}}}",
     ],
 )
 def test_encodings_and_control_characters(tmp_path, text):
@@ -262,16 +264,44 @@ def bodies(tmp_path, schema, **components):
     return {field.key: field for field in quiet(tmp_path, document).parameters}
 
 
-def test_references_lead_through_lists_and_null_is_no_alternative(tmp_path):
-    parts = {"allOf": [{}, {"properties": {"depth": {"anyOf": [{"type": "null"}, {"type": "integer"}]}}}]}
-    fields = bodies(tmp_path, {"$ref": "#/components/schemas/Bed/allOf/1"}, Bed=parts)
-    assert {key: field.type for key, field in fields.items()} == {"body/depth": "integer"}
+def test_null_is_no_alternative_and_choices_are_joined(tmp_path):
+    fields = bodies(tmp_path, {"properties": {
+        "depth": {"anyOf": [{"type": "null"}, {"type": "integer"}]},
+        "way": {"oneOf": [{"title": "Drip", "const": "drip"}, {"title": "Spray", "const": "spray"}]},
+        "level": {"type": "integer", "oneOf": [{"const": 1}, {"const": 2}]},
+        "mode": {"anyOf": [{"type": "string", "enum": ["drip", "spray"]}, {"$ref": "#/components/schemas/Mist"}]},
+        "version": {"const": 2},
+    }}, Mist={"enum": ["mist"]})  # fmt: skip
+    assert {key: (one.type, one.kind, one.examples, one.summary) for key, one in fields.items()} == {
+        "body/depth": ("integer", "any", (), ""),
+        "body/way": ("string", "choice", ("drip", "spray"), ""),
+        "body/level": ("integer", "choice", (1, 2), ""),
+        "body/mode": ("string", "choice", ("drip", "spray", "mist"), ""),
+        "body/version": ("integer", "any", (2,), ""),
+    }
 
 
-def test_texts_beside_a_reference_count_more(tmp_path):
-    both = {name: {"$ref": "#/components/schemas/Id", "description": name} for name in ("from", "to")}
-    fields = bodies(tmp_path, {"properties": both}, Id={"type": "integer", "description": "An id"})
-    assert [(field.type, field.description) for field in fields.values()] == [("integer", "from"), ("integer", "to")]
+def test_a_path_and_a_form_may_have_parameters_of_one_name(tmp_path):
+    form = {"content": {"multipart/form-data": {"schema": {"properties": {"id": {"type": "integer"}}}}}}
+    document = openapi(parameters=[{"name": "id", "in": "path", "schema": {"type": "string"}}], requestBody=form)
+    fields = quiet(tmp_path, document).parameters
+    assert [(field.key, field.type) for field in fields] == [("id", "string"), ("body/id", "integer")]
+
+
+def test_examples_of_a_parameter(tmp_path):
+    named = {"one": {"value": "tomato"}, "two": {"$ref": "#/components/examples/Leek"}, "far": {"externalValue": "x"}}
+    crop = {"name": "crop", "in": "query", "schema": {"type": "string"}, "examples": named}
+    bed = {"name": "bed", "in": "query", "schema": {"type": "string", "examples": ["north"]}}
+    document = openapi(parameters=[crop, bed]) | {"components": {"examples": {"Leek": {"value": "leek"}}}}
+    assert [field.examples for field in quiet(tmp_path, document).parameters] == [("tomato", "leek"), ("north",)]
+
+
+def test_the_first_response_that_has_fields_counts_and_their_number_is_bounded(tmp_path):
+    many = {f"f{number}": {"type": "string"} for number in range(MOST_RETURNED + 1)}
+    later = {"content": {"application/json": {"schema": {"properties": many}}}}
+    catalogue, warned = read(tmp_path, openapi(responses={"200": {"description": "done"}, "202": later}))
+    assert len(catalogue["shared_boxes.GetBox"].returns) == MOST_RETURNED
+    assert f"GetBox: of {MOST_RETURNED + 1} returned fields the first {MOST_RETURNED} are kept" in warned[0]
 
 
 def test_references_to_files_below_the_documents_folder(tmp_path):
@@ -333,7 +363,19 @@ def test_aliases_that_expand_without_bound_are_refused(tmp_path):
     levels = (f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 12)}]\n" for i in range(1, 9))
     (tmp_path / "bomb.yaml").write_text("a0: &a0 {k: 1}\n" + "".join(levels))
     with pytest.raises(Unreadable, match="its aliases expand"):
-        read_document(tmp_path / "bomb.yaml")
+        read_content(tmp_path / "bomb.yaml")
+
+
+def test_a_folder_of_many_odd_files_warns_in_one_line_each(tmp_path):
+    for number in range(9):
+        (tmp_path / f"bad{number}.json").write_text("{,}")
+        (tmp_path / f"odd{number}.json").write_text(json.dumps(swagger(operationId="a b")))
+    catalogue, warned = load(tmp_path)
+    assert len(catalogue.skipped) == len(catalogue) == 9
+    assert [re.search(r": 9 of 18 files .*(operation id|skipped)", text)[1] for text in warned] == [
+        "operation id",
+        "skipped",
+    ]
 
 
 def test_a_folder_with_good_and_bad_files(tmp_path):
