@@ -1,6 +1,7 @@
-"""Pairs of a request in plain English and a flow: those that people wrote are read, and what training and test share.
+"""Pairs of a request in plain English and a flow: those that people wrote, judged or reworded, and what sides share.
 
-The values that simulated pairs are made with are read here, too.
+JSON lines, a pair a line; `data/README.md` shows examples. The values that simulated pairs are made with are read
+here, too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 # Of a frame of pairs; `lib.workflows.generating.generate` tells what they hold.
 COLUMNS = "pair split request dsl apis said".split()
 FIRST_UNSEEN = 408  # unseen pairs whose requests are encoded with those of training and test
+DECISIONS = ("keep", "drop", "undecided", "not in the file")
 
 
 def training_hash(pairs: pd.DataFrame, how: Any) -> str:
@@ -53,6 +55,19 @@ def normal_form(request: str) -> str:
     return " ".join(re.findall(r"\w+", request.casefold()))
 
 
+def dsl_hash(dsl: str) -> str:
+    return hashlib.sha256(dsl.encode()).hexdigest()[:12]
+
+
+def sample(pairs: pd.DataFrame, split: str, n: int, seed: int) -> pd.DataFrame:
+    """The first n pairs of one seeded order of a split, or all that there are: samples of different sizes nest."""
+    rows = pairs[pairs["split"] == split]
+    return rows.iloc[np.random.default_rng(seed).permutation(len(rows))[:n]]
+
+
+# ---------------------------------------------------------------- what people wrote
+
+
 class WrittenPair(Strict):
     """A pair of one's own."""
 
@@ -63,7 +78,7 @@ class WrittenPair(Strict):
 
 
 def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
-    """Your own pairs from JSON lines: `request` and `dsl`, and where wanted `id` and `split` (training unless given).
+    """Your own pairs: `request` and `dsl`, and where wanted `id` and `split` (training unless given).
 
     Returns:
         As `lib.workflows.generating.generate`; `said` has all arguments. A warning counts the flows with an API or a
@@ -102,10 +117,6 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
     return pairs
 
 
-def dsl_hash(dsl: str) -> str:
-    return hashlib.sha256(dsl.encode()).hexdigest()[:12]
-
-
 class Reworded(Strict):
     """A request in somebody's own words for the flow of a pair, whose hash is `dsl`."""
 
@@ -115,17 +126,10 @@ class Reworded(Strict):
 
 
 def read_reworded(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Pairs whose request people have reworded, in the order of a YAML list of `pair`, `dsl` (`dsl_hash` of its flow)
-    and `request`.
+    """Rows of `pairs` whose request people have reworded, with the new one and the old as `original`.
 
-    Another seed or size of the world has other pairs; what is reworded of pairs that are not here, or have another
-    flow here, is left out.
-
-    Args:
-        pairs: as `lib.workflows.generating.generate` returns it.
-
-    Returns:
-        Their rows of `pairs` with the new request, and the old one as `original`.
+    The file is a YAML list of `pair`, `dsl` (`dsl_hash` of its flow) and `request`. What is reworded of pairs that are
+    not here or have another flow here, as of another seed, is left out.
 
     Raises:
         InputError: the file cannot be read, or a record has a wrong field; names them.
@@ -135,15 +139,6 @@ def read_reworded(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
     found = hashes.merge(pairs[pairs["pair"].isin(hashes["pair"])], on="pair")
     found = found[found["dsl"].map(dsl_hash) == found["hash"]].reset_index(drop=True)
     return found.assign(original=found["request"], request=found["reworded"])[[*pairs.columns, "original"]]
-
-
-def sample(pairs: pd.DataFrame, split: str, n: int, seed: int) -> pd.DataFrame:
-    """The first n pairs of one seeded order of a split, or all that there are: samples of different sizes nest."""
-    rows = pairs[pairs["split"] == split]
-    return rows.iloc[np.random.default_rng(seed).permutation(len(rows))[:n]]
-
-
-# ---------------------------------------------------------------- values, and nearest requests
 
 
 def read_values(path: str | Path) -> dict[str, list]:
@@ -162,6 +157,72 @@ def read_values(path: str | Path) -> dict[str, list]:
     return values
 
 
+# ---------------------------------------------------------------- what people judged
+
+
+class Judged(Strict):
+    """A line of the review file: a test pair, and what somebody decided about it."""
+
+    id: Text
+    request: str
+    dsl: str
+    decision: Literal["", "keep", "drop"] = ""
+
+
+def review_lines(pairs: pd.DataFrame, seed: int) -> list[str]:
+    """The test pairs in a seeded order, a JSON text each, with nothing decided: the first n are a random sample."""
+    asked = sample(pairs, "test", len(pairs), seed)[["pair", "request", "dsl"]]
+    records = asked.rename(columns={"pair": "id"}).assign(decision="").to_dict("records")
+    return [json.dumps(record, ensure_ascii=False) for record in records]
+
+
+def is_judged(path: str | Path) -> bool:
+    """Whether somebody has worked on a review file: it decides something, or is no longer one that can be read."""
+    try:
+        return any(record.get("decision") for _, record in read_records(path))
+    except InputError:
+        return Path(path).exists()
+
+
+def apply_review(pairs: pd.DataFrame, path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The pairs without the test pairs that people dropped, as the workflow paper's judges did (section 4.1).
+
+    Args:
+        pairs: those that the review file was written from.
+        path: of the file.
+
+    Returns:
+        The pairs in their order; and decision, pairs: how many test pairs were kept and dropped, are still undecided,
+        and not in the file.
+
+    Raises:
+        InputError: the file cannot be read or has no lines, a field is wrong, a pair is there twice, is no test pair or
+            has another request or flow by now, or no test pair is left; names file, line and field.
+    """
+    known = pairs[pairs["split"] == "test"].set_index("pair")
+    decided: dict[str, str] = {}
+    for number, record in read_records(path):
+        where = f"{path}, line {number}"
+        line = validated(Judged, record, where)
+        if line.id in decided:
+            raise InputError(f"{where}: id: {line.id!r} is there twice")
+        if line.id not in known.index:
+            raise InputError(f"{where}: id: {line.id!r} is no test pair: the file was written for other pairs")
+        for field in ("request", "dsl"):
+            if getattr(line, field) != (now := known.loc[line.id, field]):
+                raise InputError(f"{where}: {field}: has changed since the file was written; it is now {now!r}")
+        decided[line.id] = line.decision or "undecided"
+    dropped = [name for name, decision in decided.items() if decision == "drop"]
+    if not decided or len(dropped) == len(known):
+        raise InputError(f"{path}: decision: " + ("every test pair is dropped" if decided else "holds no test pair"))
+    found = pd.Series([decided.get(name, DECISIONS[-1]) for name in known.index]).value_counts()
+    counts = found.reindex(DECISIONS, fill_value=0).rename_axis("decision").reset_index(name="pairs")
+    return pairs[~pairs["pair"].isin(dropped)].reset_index(drop=True), counts
+
+
+# ---------------------------------------------------------------- nearest requests
+
+
 def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: Path | None = None) -> np.ndarray:
     """Unit vectors of the requests, one row a pair: float32 (pairs, dimensions).
 
@@ -169,17 +230,15 @@ def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: 
     and further unseen pairs, is encoded apart: it moves no vector of the others, nor the pairs mined from them.
     `keep`: a folder for the next run, see `lib.retrieval.dense.encode`.
     """
-    kept = {name: keep / f"{name}.safetensors" if keep else None for name in ("requests", "later_requests")}
-    place = pairs.groupby("split").cumcount()
-    later = (pairs["split"] == "test_same") | ((pairs["split"] == "unseen") & (place >= FIRST_UNSEEN))
-    requests = pairs["request"]
-    vectors = encode(encoder, requests[~later].tolist(), progress=progress, keep=kept["requests"])
-    if not later.any():
-        return vectors
-    both = np.empty((len(pairs), vectors.shape[1]), dtype=np.float32)
-    both[~later] = vectors
-    both[later] = encode(encoder, requests[later].tolist(), progress=progress, keep=kept["later_requests"])
-    return both
+    later = pairs["split"] == "test_same"
+    later |= (pairs["split"] == "unseen") & (pairs.groupby("split").cumcount() >= FIRST_UNSEEN)
+    made = {}
+    for name, rows in (("requests", ~later), ("later_requests", later)):
+        if rows.any() or name == "requests":
+            kept = keep / f"{name}.safetensors" if keep else None
+            made[name] = encode(encoder, pairs.loc[rows, "request"].tolist(), progress=progress, keep=kept)
+    order = np.argsort(np.concatenate([np.flatnonzero(~later), np.flatnonzero(later)]))
+    return np.concatenate(list(made.values()))[order]
 
 
 def nearest_training_pairs(pairs: pd.DataFrame, rows: np.ndarray, cosines: np.ndarray) -> pd.DataFrame:
@@ -194,15 +253,13 @@ def nearest_training_pairs(pairs: pd.DataFrame, rows: np.ndarray, cosines: np.nd
         pair, split, nearest (the training pair), cosine, similarity (LCS of the two flows' APIs over the longer, 0-1),
         same_flow (the two flows are equal word for word).
     """
-    trained = (pairs["split"] == "training").to_numpy()
-    found, others = pairs[trained].iloc[rows], pairs[~trained]
-    return pd.DataFrame(
-        {
-            "pair": others["pair"].to_numpy(),
-            "split": others["split"].to_numpy(),
-            "nearest": found["pair"].to_numpy(),
-            "cosine": cosines,
-            "similarity": [similarity(*apis) for apis in zip(found["apis"], others["apis"], strict=True)],
-            "same_flow": found["dsl"].to_numpy() == others["dsl"].to_numpy(),
-        }
-    )
+    trained = pairs["split"] == "training"
+    found, others = pairs[trained].iloc[rows].reset_index(drop=True), pairs[~trained].reset_index(drop=True)
+    alike = [similarity(*apis) for apis in zip(found["apis"], others["apis"], strict=True)]
+    told = {
+        "nearest": found["pair"],
+        "cosine": cosines,
+        "similarity": alike,
+        "same_flow": found["dsl"] == others["dsl"],
+    }
+    return others[["pair", "split"]].assign(**told)

@@ -11,12 +11,15 @@ from lib.workflows import pairs as module
 from lib.workflows.generating import FlowSource
 from lib.workflows.language import parse, validate
 from lib.workflows.pairs import (
+    apply_review,
     dsl_hash,
+    is_judged,
     nearest_training_pairs,
     normal_form,
     read_pairs,
     read_reworded,
     request_vectors,
+    review_lines,
     sample,
 )
 from lib.workflows.scoring import similarity
@@ -172,3 +175,82 @@ def test_the_nearest_training_pair_of_each_other_pair():
     assert found["cosine"].tolist() == [0.9, 0.8, 0.1]
     assert found["similarity"].to_numpy() == pytest.approx([1, 2 / 3, 0])
     assert found["same_flow"].tolist() == [True, False, False]
+
+
+# ---- what people judged
+
+
+@pytest.fixture
+def sheet(tmp_path, pairs):
+    """Writes the review file of 20 pairs with these decisions on its first lines; returns path, pairs and records."""
+    few = pd.concat([of(pairs, "training").head(12), of(pairs, "test").head(8)], ignore_index=True)
+
+    def write(*decisions):
+        records = [json.loads(line) for line in review_lines(few, 7)]
+        for record, decision in zip(records, decisions, strict=False):
+            record.update(decision)
+        path = tmp_path / "review.jsonl"
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        return path, few, records
+
+    return write
+
+
+def test_every_test_pair_is_on_the_sheet_once_in_a_seeded_order(sheet):
+    path, few, records = sheet()
+    tests = of(few, "test")
+    assert sorted(record["id"] for record in records) == sorted(tests["pair"])
+    assert [record["id"] for record in records] != tests["pair"].tolist()
+    own = tests.set_index("pair")
+    assert all((r["request"], r["dsl"]) == tuple(own.loc[r["id"], ["request", "dsl"]]) for r in records)
+    result, counts = apply_review(few, path)
+    pd.testing.assert_frame_equal(result, few)
+    assert counts["pairs"].tolist() == [0, 0, 8, 0]
+    assert not is_judged(path)
+
+
+def test_pairs_are_kept_and_dropped(sheet):
+    path, few, records = sheet({"decision": "keep"}, {"decision": "drop"})
+    path.write_text("\n\n".join(path.read_text().split("\n")[:6]), encoding="utf-8")  # two lines were deleted
+    result, counts = apply_review(few, path)
+    assert dict(counts.to_numpy()) == {"keep": 1, "drop": 1, "undecided": 4, "not in the file": 2}
+    assert result["pair"].tolist() == [pair for pair in few["pair"] if pair != records[1]["id"]]
+    assert is_judged(path)
+    path.write_text(path.read_text()[:-30])
+    assert is_judged(path), "somebody's editor was at it"
+
+
+@pytest.mark.parametrize(
+    ("decision", "complaint"),
+    [
+        ({"decision": "maybe"}, "decision: "),
+        ({"id": "training-00000"}, "id: 'training-00000' is no test pair"),
+        ({"request": "Something else"}, "request: has changed since the file was written; it is now "),
+        ({"dsl": PAPER_FLOW}, "dsl: has changed since the file was written; it is now "),
+    ],
+)
+def test_a_fault_of_the_sheet_names_file_line_and_field(sheet, decision, complaint):
+    path, few, _ = sheet(decision)
+    with pytest.raises(InputError, match=re.escape(f"{path}, line 1: {complaint}")):
+        apply_review(few, path)
+
+
+def test_sheets_that_are_no_review(sheet):
+    path, few, _ = sheet(*[{"decision": "drop"}] * 8)
+    with pytest.raises(InputError, match="decision: every test pair is dropped"):
+        apply_review(few, path)
+    path.write_text(path.read_text() + path.read_text().split("\n")[2] + "\n")
+    with pytest.raises(InputError, match=r"line 9: id: '.*' is there twice"):
+        apply_review(few, path)
+    path.write_text("\n\n")
+    with pytest.raises(InputError, match="holds no test pair"):
+        apply_review(few, path)
+
+
+def test_the_example_of_a_judgement(sheet):
+    path, few, _ = sheet()
+    example = json.loads((DATA / "examples" / "review.jsonl").read_text(encoding="utf-8"))
+    told = {"pair": example["id"], "request": example["request"], "dsl": example["dsl"]}
+    path.write_text(json.dumps(example))
+    result, _ = apply_review(pd.concat([few, few.tail(1).assign(**told)], ignore_index=True), path)
+    pd.testing.assert_frame_equal(result, few)
