@@ -68,13 +68,8 @@ class Field:
     @property
     def metadata(self) -> dict[str, str]:
         """As in appendix A.2's ParametersInfo."""
-        return {
-            "Key": self.key,
-            "Type": self.type.capitalize(),
-            "Summary": self.summary,
-            "Format": self.format,
-            "Description": self.description,
-        }
+        told = {"Key": self.key, "Type": self.type.capitalize(), "Summary": self.summary}
+        return told | {"Format": self.format, "Description": self.description}
 
 
 def _shortened(text: str, most: int = MOST_SAID_OF_A_KEY) -> str:
@@ -83,13 +78,7 @@ def _shortened(text: str, most: int = MOST_SAID_OF_A_KEY) -> str:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of a connector; `name` is how flows call it.
-
-    `dynamic`: its schema depends on parameters, undeclared keys below a body are legal. `in_training`: flows of the
-    training and test sets may use it. `internal`: exists, but designers do not offer it. `phrases`: ways to ask for
-    it, for a trigger clauses in the present tense without conjunction, for an action imperatives; `terse`: the same in
-    telegraph style; `clauses`: endings that add a parameter. Slots are `{app}` and ends of parameter keys.
-    """
+    """One operation of a connector; `name` is how flows call it. Slots of its phrases are `{app}` and ends of keys."""
 
     connector: str
     operation: str
@@ -97,15 +86,15 @@ class Operation:
     app_name: str
     description: str = ""
     trigger: bool = False
-    dynamic: bool = False
-    in_training: bool = False
-    internal: bool = False
+    dynamic: bool = False  # its schema depends on parameters: undeclared keys below a body are legal
+    in_training: bool = False  # flows of the training and test sets may use it
+    internal: bool = False  # exists, but designers do not offer it
     use: Use = "common"
     parameters: tuple[Field, ...] = ()
     returns: tuple[Field, ...] = ()
-    phrases: tuple[str, ...] = ()
-    terse: tuple[str, ...] = ()
-    clauses: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()  # of a trigger clauses in the present tense, of an action imperatives
+    terse: tuple[str, ...] = ()  # the same in telegraph style
+    clauses: tuple[str, ...] = ()  # endings that add a parameter
 
     def __hash__(self) -> int:
         """By name alone: caches look APIs up often, and a catalogue has each name once."""
@@ -145,13 +134,12 @@ class Operation:
         }
 
     def definition_in(self, form: DefinitionForm = "compact") -> str:
-        """The definition as one line for prompts; it is bounded, whatever a connector's document holds.
+        """The definition as one line for prompts, of bounded length.
 
         "compact" is `name: what it does. Keys: a, body/b`, which does not look like a call, as small models copy those
         into the flow; required keys come first. "described" has each key with its type, summary and description, as the
         workflow paper's prompts have them, until `MOST_DESCRIBED` characters are full. "record" is `metadata` as JSON,
-        texts cut to length, with response fields up to `MOST_RECORD` characters; it lacks `IsInTrainingSet`, which
-        tells nothing of the API but which of them a test was made for.
+        texts cut to length, with response fields up to `MOST_RECORD` characters, without `IsInTrainingSet`.
         """
         if form not in self._definitions:
             offered = sorted((p for p in self.parameters if not p.internal), key=lambda p: not p.required)
@@ -166,15 +154,13 @@ class Operation:
         return {}
 
     def _listed(self, shown: list[Field], offered: int, described: bool) -> str:
-        keys = [parameter.key for parameter in shown]
-        if described:
-            used = 0
-            for number, parameter in enumerate(shown):
-                texts = (_shortened(text).rstrip(".") for text in (parameter.summary, parameter.description))
-                said = ", ".join(text for text in dict.fromkeys(texts) if text)
-                one = f"{parameter.key} ({parameter.type})" + (f": {said}" if said else "")
-                used += len(one)
-                keys[number] = one if used <= MOST_DESCRIBED else parameter.key
+        keys, used = [parameter.key for parameter in shown], 0
+        for number, parameter in enumerate(shown if described else []):
+            texts = (_shortened(text).rstrip(".") for text in (parameter.summary, parameter.description))
+            said = ", ".join(text for text in dict.fromkeys(texts) if text)
+            one = f"{parameter.key} ({parameter.type})" + (f": {said}" if said else "")
+            used += len(one)
+            keys[number] = one if used <= MOST_DESCRIBED else parameter.key
         more = [f"{offered - len(keys)} more"] if offered > len(keys) else []
         listed = ("; " if described else ", ").join(keys + more)
         does = f"{self.name}: {_shortened(self.description or self.display_name, MOST_DESCRIPTION).rstrip('.')}."
@@ -187,8 +173,7 @@ class Operation:
 
         kept = {name: value for name, value in self.metadata.items() if name != "IsInTrainingSet"}
         kept |= {name: _shortened(kept[name], MOST_DESCRIPTION) for name in ("Description", "DisplayName")}
-        kept["ParametersInfo"] = bounded(parameter for parameter in self.parameters if parameter in shown)
-        kept["ResponseSchema"] = []
+        kept |= {"ParametersInfo": bounded(p for p in self.parameters if p in shown), "ResponseSchema": []}
         room = MOST_RECORD - len(json.dumps(kept, ensure_ascii=False))
         outputs = bounded(self.returns)
         used = itertools.accumulate(len(json.dumps(output, ensure_ascii=False)) + 2 for output in outputs)
@@ -196,16 +181,13 @@ class Operation:
         return json.dumps(kept, ensure_ascii=False)
 
     @cached_property
-    def _by_slot(self) -> dict[str, Field]:
+    def by_slot(self) -> dict[str, Field]:
+        """The parameter that each possible slot of a phrase stands for."""
         return {p.key.rpartition("/")[2]: p for p in self.parameters} | {p.key: p for p in self.parameters}
-
-    def parameter(self, slot: str) -> Field:
-        """The parameter that a phrase's slot stands for."""
-        return self._by_slot[slot]
 
     def slots(self, template: str) -> list[Field]:
         """The parameters that the slots of a phrase stand for."""
-        return [self.parameter(slot) for slot in SLOT.findall(template) if slot != APP]
+        return [self.by_slot[slot] for slot in SLOT.findall(template) if slot != APP]
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ Type = Literal["string", "integer", "number", "boolean", "array", "object"]
 ConnectorId = Annotated[str, StringConstraints(pattern=r"^shared_[a-z0-9][a-z0-9_\-]*$")]
 OperationId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_\-]*$")]
 Key = Annotated[str, StringConstraints(pattern=r"""^[^"'\\{}*|\x00-\x1f\x7f]+\*?$""")]  # a star: required
+SAME = ("description", "trigger", "dynamic", "use", "phrases", "terse", "clauses")  # as people write them
 Phrase = Annotated[Text, StringConstraints(pattern=r"^([^{}\[\]|\n]|\{[^{}\[\]|\n]+\})+$")]  # slots are written {name}
 
 
@@ -40,9 +41,22 @@ class WrittenField(Strict):
     kind: Kind
     summary: str = ""
     description: str = ""
-    examples: list[str | int | float | bool] = []
+    examples: tuple[str | int | float | bool, ...] = ()
     type: Type | None = None
     format: str | None = None
+
+    def field(self, key: str) -> Field:
+        usual_type, usual_format = KINDS.get(self.kind, ("string", ""))
+        return Field(
+            key.removesuffix("*"),
+            self.kind,
+            self.type or usual_type,
+            usual_format if self.format is None else self.format,
+            self.summary,
+            self.description,
+            required=key.endswith("*"),
+            examples=self.examples,
+        )
 
     @model_validator(mode="before")
     @classmethod
@@ -73,9 +87,9 @@ class WrittenOperation(Strict):
     held_out: bool = False
     parameters: dict[Key, WrittenField] = {}
     returns: dict[Key, WrittenField] = {}
-    phrases: list[Phrase] = []
-    terse: list[Phrase] = []
-    clauses: list[Phrase] = []
+    phrases: tuple[Phrase, ...] = ()
+    terse: tuple[Phrase, ...] = ()
+    clauses: tuple[Phrase, ...] = ()
 
     @model_validator(mode="after")
     def _slots_are_keys(self) -> WrittenOperation:
@@ -89,7 +103,7 @@ class WrittenOperation(Strict):
 
 
 class WrittenConnector(Strict):
-    """What a connector's file says besides its operations."""
+    """A connector's file."""
 
     connector: ConnectorId
     name: Text
@@ -97,6 +111,7 @@ class WrittenConnector(Strict):
     category: Text
     use: Use = "common"
     held_out: bool = False
+    operations: Annotated[list[dict[str, Any]], pydantic.Field(min_length=1)]
 
 
 class Entry(Strict):
@@ -183,17 +198,11 @@ class Catalogue:
 
 def _read_connector(path: Path) -> tuple[Connector, list[Operation]]:
     """A connector and its APIs from one file; raises InputError naming file, operation and field."""
-    record = read_yaml(path)
-    if not isinstance(record, dict) or not isinstance(record.get("operations"), list) or not record["operations"]:
-        raise InputError(f"{path}: expected a mapping with a list of operations")
-    told = validated(WrittenConnector, {key: record[key] for key in record if key != "operations"}, str(path))
+    told = validated(WrittenConnector, read_yaml(path), str(path))
     raw: dict[str, dict] = {}
     apis = []
-    for number, operation in enumerate(record["operations"], start=1):
-        where = f"{path}, operation {number}"
-        if not isinstance(operation, dict):
-            raise InputError(f"{where}: expected a mapping")
-        where += f" ({operation.get('id', 'without id')})"
+    for number, operation in enumerate(told.operations, start=1):
+        where = f"{path}, operation {number} ({operation.get('id', 'without id')})"
         if sibling := operation.pop("like", None):  # what it leaves unsaid is taken from there
             if str(sibling) not in raw:
                 raise InputError(f"{where}: like: there is no operation {sibling!r} above")
@@ -207,30 +216,10 @@ def _read_connector(path: Path) -> tuple[Connector, list[Operation]]:
             operation=written.id,
             display_name=written.name,
             app_name=told.name,
-            description=written.description,
-            trigger=written.trigger,
-            dynamic=written.dynamic,
             in_training=not (told.held_out or written.held_out),
-            use=written.use,
-            parameters=tuple(_field(key, value) for key, value in written.parameters.items()),
-            returns=tuple(_field(key, value) for key, value in written.returns.items()),
-            phrases=tuple(written.phrases),
-            terse=tuple(written.terse),
-            clauses=tuple(written.clauses),
+            parameters=tuple(value.field(key) for key, value in written.parameters.items()),
+            returns=tuple(value.field(key) for key, value in written.returns.items()),
+            **{name: getattr(written, name) for name in SAME},
         )
         apis.append(api)
     return Connector(told.connector, told.name, tuple(told.called), told.category, told.use), apis
-
-
-def _field(key: str, written: WrittenField) -> Field:
-    usual_type, usual_format = KINDS.get(written.kind, ("string", ""))
-    return Field(
-        key=key.removesuffix("*"),
-        kind=written.kind,
-        type=written.type or usual_type,
-        format=usual_format if written.format is None else written.format,
-        summary=written.summary,
-        description=written.description,
-        required=key.endswith("*"),
-        examples=tuple(written.examples),
-    )

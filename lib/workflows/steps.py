@@ -310,7 +310,7 @@ def put(draft: Draft, api: Operation, template: str, values: dict[str, Value], v
         if match[1] == APP:
             parts.append(draft.app(api))
             continue
-        words = fill(draft, api, api.parameter(match[1]), fresh, visible, "".join(parts))
+        words = fill(draft, api, api.by_slot[match[1]], fresh, visible, "".join(parts))
         if words is None:
             return None
         if words.startswith(NAMED_AFTER):

@@ -156,7 +156,7 @@ def test_what_fits_where(source, target, same, expected):
         ("body/to*", "'body/\"to'", ["operation 2", "parameters", "pattern"]),
         ("| | Low; High", "| | Low | High", ["parameters.body/priority", "at most"]),
         ("to {to}", "to {whom}", ["operation 2", "phrases", "{whom}"]),
-        ("- id: OnNewBox", "- 7\n- id: OnNewBox", ["operation 1", "mapping"]),
+        ("- id: OnNewBox", "- 7\n- id: OnNewBox", ["operations.0", "dictionary"]),
         ("called: [", "called: [] #", ["called"]),
         ("to {to}", "to {to", ["operation 2", "phrases.0", "pattern"]),
         (CONNECTOR, "[1, 2", ["cannot be read"]),
