@@ -131,10 +131,14 @@ def evaluate(
     for claim, k in [(one, k) for one in claims for k in one.cutoffs]:
         against = k if claim.against_k is None else claim.against_k
         sides = [(claim.a, claim.metric, k), (claim.b, claim.metric, against)]
+        names = [
+            (claim.published_as.get(name, name), metric.removesuffix("_retrieved"), at) for name, metric, at in sides
+        ]
+        theirs = claim.size or printed.get(names[0], np.nan) - printed.get(names[1], np.nan)
         row: dict[str, Any] = {
             "claim": claim.claim, "paper": claim.paper, "statement": claim.statement, "k": k, "a": claim.a,
             "b": claim.b, "unit": "fold" if claim.test == "ratio" else "points", "source": claim.source,
-            "published": _published(claim, sides, printed), "n_topics": 0, "n": 0, "reason": "not asked in this run",
+            "published": float(theirs), "n_topics": 0, "n": 0, "reason": "not asked in this run",
         }  # fmt: skip
         if all(side in wide for side in sides):
             asked = int(np.logical_and.reduce([listed[side].to_numpy() for side in sides]).sum())
@@ -169,8 +173,7 @@ def side_by_side(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
 
 
 def _measured(claim: Claim, pair: np.ndarray, asked: int, over: Resampling, published: float) -> dict:
-    """The effect between two columns of values, its interval and what follows from it; only a reason where there is
-    nothing to measure."""
+    """The effect between two columns of values and what follows from it; a reason where there is nothing to measure."""
     known = ~np.isnan(pair).any(axis=1)
     if not known.any():
         return {"reason": "no value on both sides"}
@@ -206,14 +209,3 @@ def _measured(claim: Claim, pair: np.ndarray, asked: int, over: Resampling, publ
         "over_queries": whole,
         "share": len(pair) / asked,
     }
-
-
-def _published(claim: Claim, sides: Sequence[tuple[str, str, int]], printed: Mapping) -> float:
-    """The published effect, NaN where the paper has none."""
-    if claim.size is not None:
-        return claim.size
-    values = [
-        printed.get((claim.published_as.get(method, method), metric.removesuffix("_retrieved"), k), np.nan)
-        for method, metric, k in sides
-    ]
-    return float(values[0] - values[1])

@@ -15,18 +15,14 @@ from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
 def per_query_scores(
     runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame, queries: Sequence, cutoffs: Sequence[int]
 ) -> pd.DataFrame:
-    """Scores in percent, one row a query and one column for each (method, metric, k).
+    """Scores in percent, one row for each of the `queries` and one column for each (method, metric, k).
 
-    `ndcg_retrieved` is NaN for a query without a hit among the first k.
-
-    Args:
-        runs: ranking of each method (see `lib.evaluation.ranking.hit_matrix`).
-        qrels: columns query, item.
-        queries: query ids, the rows of the result.
+    `ndcg_retrieved` is NaN for a query without a hit among the first k. Of `qrels`, each pair of query and item is a
+    relevant one; the ranking of each method is as `lib.evaluation.ranking.checked_run` has it, which raises.
     """
     columns = {}
     for method, run in runs.items():
-        hits, n_relevant = hit_matrix(run, qrels, queries, max(cutoffs))
+        hits, n_relevant = hit_matrix(run, qrels, queries, max(cutoffs), str(method))
         for k in cutoffs:
             columns[method, "recall", k] = 100 * recall_from_hits(hits, n_relevant, k)
             columns[method, "ndcg", k] = 100 * ndcg_from_hits(hits, n_relevant, k)
@@ -42,16 +38,11 @@ def random_order_scores(
     draws: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """What a random order of each query's candidates scores on average, as columns like `per_query_scores` makes.
+    """What a random order of each query's candidates scores on average: percent, one row a query in the order of the
+    numbers of candidates and of relevant ones, columns ("random", metric, k).
 
     One shuffle is a lottery ticket; the floor is its expectation, here the mean over `draws` shuffles a query.
     `ndcg_retrieved` is the mean over those with a hit.
-
-    Args:
-        n_candidates, n_relevant: numbers of candidates and of relevant ones, one a query.
-
-    Returns:
-        percent, one row a query (in the order given), columns ("random", metric, k).
     """
     rng = np.random.default_rng(seed)
     depth, rows = max(cutoffs), list[dict]()
@@ -105,8 +96,7 @@ def means(
     """The mean of each group of scores over units, with its 95% interval.
 
     Args:
-        scores: columns value (0 to `top`, NaN is left out), `unit` and those of `by`.
-        by: columns that tell groups apart.
+        scores: columns value (0 to `top`, NaN is left out), `unit` and those that tell groups apart.
 
     Returns:
         columns `by`, value, ci_low, ci_high, n (scores averaged over); groups in their order of appearance.
@@ -126,14 +116,8 @@ def compare(
     resampling: Resampling,
     top: float = 100.0,
 ) -> pd.DataFrame:
-    """Paired comparisons a − b, on the queries that have a value (not NaN) on both sides.
-
-    Args:
-        top: the highest score.
-
-    Returns:
-        columns a, b, difference, ci_low, ci_high, p_value, n_topics, n, over_queries (the difference of plain means).
-    """
+    """Paired comparisons a − b of scores of 0 to `top`, on the queries that have a value on both sides: columns a, b,
+    difference, ci_low, ci_high, p_value, n_topics, n, over_queries (the difference of plain means)."""
     left, right = (np.column_stack([scores[pair[side], metric, k] for pair in pairs]).astype(float) for side in (0, 1))
     found = difference_interval(left, right, resampling, top)
     both = ~np.isnan(left - right)
@@ -149,11 +133,8 @@ def compare(
 def ratios(
     scores: pd.DataFrame, a: str, b: str, metric: str, cutoffs: Sequence[int], resampling: Resampling
 ) -> pd.DataFrame:
-    """How many times b's value is a's at each cutoff, with its 95% interval; `scores` of `per_query_scores`.
-
-    Returns:
-        columns k, ratio, ci_low, ci_high; NaN where b's value is 0.
-    """
+    """How many times b's value is a's at each cutoff, of `per_query_scores`: columns k, ratio, ci_low, ci_high; NaN
+    where b's value is 0."""
     over, under = (scores[[(method, metric, k) for k in cutoffs]].to_numpy(float) for method in (a, b))
     ratio, low, high = ratio_interval(over, under, resampling)
     return pd.DataFrame({"k": list(cutoffs), "ratio": ratio, "ci_low": low, "ci_high": high})
@@ -173,7 +154,6 @@ def rates(outcomes: pd.DataFrame, percent: Collection[str], samples: int, seed: 
 
     Returns:
         columns condition, metric, value, ci_low, ci_high, n (units), counted (of them); NaN where nothing is counted.
-        Conditions and metrics in their order of appearance.
     """
     rows = []
     for (condition, metric), part in outcomes.groupby(["condition", "metric"], sort=False):
@@ -187,15 +167,8 @@ def rates(outcomes: pd.DataFrame, percent: Collection[str], samples: int, seed: 
 def rate_differences(
     outcomes: pd.DataFrame, pairs: Sequence[tuple[str, str]], percent: Collection[str], samples: int, seed: int
 ) -> pd.DataFrame:
-    """Differences a − b of conditions, on the units that count on both sides.
-
-    Args:
-        outcomes, percent, samples, seed: as in `rates`.
-        pairs: (a, b), names of conditions.
-
-    Returns:
-        columns a, b, metric, delta, ci_low, ci_high, p_value, n (units that both have), counted_both (of them: those
-        that count on both sides).
+    """Differences a − b of pairs of conditions of `rates`, on the units that count on both sides: columns a, b, metric,
+    delta, ci_low, ci_high, p_value, n (units that both have), counted_both (of them: those that count on both sides).
     """
     rows = []
     for (a, b), metric in product(pairs, outcomes["metric"].unique()):

@@ -156,8 +156,7 @@ def chained(published: pd.DataFrame) -> pd.DataFrame:
 
 def conflicts(published: pd.DataFrame, tolerance: float = LAST_DIGIT) -> pd.DataFrame:
     """Cells of the workflow paper's Tables 1-4 that differ by more than `tolerance` from what an earlier table gives.
-
-    The row that links Tables 3 and 4 is left out: the fine-tuned model's values come from it, so it agrees by itself.
+    The row that links Tables 3 and 4 is left out: the fine-tuned model's values come from it.
 
     Returns:
         columns table, selector, shots, definitions, metric, printed, follows (what `chained` has, from the table's own

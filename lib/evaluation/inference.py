@@ -47,14 +47,8 @@ class Interval(NamedTuple):
 
 
 def unit_means(values: np.ndarray, units: Sequence | np.ndarray) -> np.ndarray:
-    """Each column's mean within each unit, (units, columns) in the order of their labels; NaN where it has no value.
-
-    Args:
-        values: (observations, columns); NaN entries are left out.
-
-    Raises:
-        ValueError: no observations, or not as many labels.
-    """
+    """The mean of each column of (observations, columns) within each unit: (units, columns), in the order of their
+    labels; NaN where it has no value. Raises ValueError where there are no observations, or not as many labels."""
     if len(values) == 0 or len(units) != len(values):
         raise ValueError("values and units need the same, positive length")
     labels, code = np.unique(np.asarray(units), return_inverse=True)
@@ -66,29 +60,21 @@ def unit_means(values: np.ndarray, units: Sequence | np.ndarray) -> np.ndarray:
 
 
 def mean_interval(values: np.ndarray, over: Resampling, top: float = 100.0) -> Interval:
-    """Each column's mean over units, with its interval.
-
-    Args:
-        values: (observations,) or (observations, columns) of 0 to `top`; NaN entries are left out of their column.
-        over: the observations' units.
-    """
+    """Each column's mean over units, with its interval; values are (observations,) or (observations, columns) of 0 to
+    `top`, and NaN entries are left out of their column."""
     return _interval(_columns(values), np.ndim(values), over, (0.0, top))
 
 
 def difference_interval(a: np.ndarray, b: np.ndarray, over: Resampling, top: float = 100.0) -> Interval:
-    """Each column's paired difference a − b of the observations with a value on both sides, with its interval.
-
-    Args:
-        a, b: (observations,) or (observations, columns) of 0 to `top`, or NaN.
-        over: the observations' units.
-    """
+    """Each column's paired difference a − b of the observations with a value on both sides, with its interval; both are
+    (observations,) or (observations, columns) of 0 to `top`, or NaN."""
     return _interval(_columns(a) - _columns(b), np.ndim(a), over, (-top, top))
 
 
 def _interval(table: np.ndarray, dimensions: int, over: Resampling, scale: tuple[float, float]) -> Interval:
     """Of columns within a scale; of fewer than two units NaN, of observations at one end Wilson's."""
     means, top = unit_means(table, over.units), scale[1]
-    low, high = np.where(_counted(means) < 2, np.nan, _percentiles(weighted_means(means, over)))
+    low, high = _ends(means, weighted_means(means, over))
     for column, values in enumerate(table.T):
         known = values[~np.isnan(values)]
         if len(known) and known.min() == known.max() and known[0] in (0.0, top, -top):
@@ -104,19 +90,14 @@ def ratio_interval(a: np.ndarray, b: np.ndarray, over: Resampling) -> Interval:
     sides = [unit_means(_columns(side) * both, over.units) for side in (a, b)]
     draws = _ratio(*(weighted_means(means, over) for means in sides))
     value = _ratio(*map(_nanmean, sides))
-    low, high = np.where(np.isnan(value) | (_counted(sides[0]) < 2), np.nan, _percentiles(draws))
+    low, high = np.where(np.isnan(value), np.nan, _ends(sides[0], draws))
     return _shaped(np.ndim(a), value, low, high)
 
 
 def sign_flip_test(a: np.ndarray, b: np.ndarray | float, over: Resampling) -> Any:
-    """Two-sided p-value of each column's paired difference a − b, from flips of the signs of whole units.
-
-    p = (c + 1)/(n + 1): the observed signs are one of the possible assignments, so p is never 0 and the test keeps its
-    level. NaN where no observation has a value on both sides.
-
-    Args:
-        a, b: as in `difference_interval`; `b` may be a constant.
-    """
+    """Two-sided p-value of each column's paired difference a − b, from flips of the signs of whole units; `b` may be a
+    constant. NaN where no observation has a value on both sides. p = (c + 1)/(n + 1): the observed signs are one of the
+    possible assignments, so p is never 0 and the test keeps its level."""
     means = unit_means(_columns(a) - (_columns(b) if isinstance(b, np.ndarray) else b), over.units)
     differences = np.nan_to_num(means)
     observed = np.abs(differences.sum(axis=0))
@@ -126,7 +107,7 @@ def sign_flip_test(a: np.ndarray, b: np.ndarray | float, over: Resampling) -> An
         signs = 2.0 * rng.integers(0, 2, size=(min(1000, FLIPS - start), len(means))) - 1
         # Sums that equal the observed one up to rounding belong to the tail.
         count += (np.abs(signs @ differences) >= observed * (1 - 1e-12) - 1e-12).sum(axis=0)
-    p_values = np.where(_counted(means) > 0, (count + 1) / (FLIPS + 1), np.nan)
+    p_values = np.where(np.isnan(means).all(axis=0), np.nan, (count + 1) / (FLIPS + 1))
     return p_values if np.ndim(a) > 1 else float(p_values[0])
 
 
@@ -144,10 +125,8 @@ def wilson_interval(successes: float, n: float) -> tuple[float, float]:
 
 def percent(successes, n) -> tuple[Any, Any, Any]:
     """The rates `successes / n` with Wilson's interval, all in percent; NaN between 0 and 100 where n is 0."""
-    with np.errstate(invalid="ignore"):
-        rate = 100 * np.asarray(successes, dtype=float) / np.asarray(n, dtype=float)
     low, high = wilson_interval(successes, n)
-    return rate, 100 * low, 100 * high
+    return _ratio(100 * np.asarray(successes, dtype=float), np.asarray(n)), 100 * low, 100 * high
 
 
 def holm_adjust(p_values: Sequence[float]) -> np.ndarray:
@@ -184,20 +163,16 @@ def _shaped(dimensions: int, *parts: np.ndarray) -> Interval:
     return Interval(*(part if dimensions > 1 else float(part[0]) for part in parts))
 
 
-def _counted(means: np.ndarray) -> np.ndarray:
-    """How many units have a value, by column."""
-    return (~np.isnan(means)).sum(axis=0)
-
-
 def _ratio(over: np.ndarray, under: np.ndarray) -> np.ndarray:
     return np.divide(over, under, out=np.full(np.shape(under), np.nan), where=np.asarray(under) > 0)
 
 
 def _nanmean(means: np.ndarray) -> np.ndarray:
-    return _ratio(np.nansum(means, axis=0), _counted(means))
+    return _ratio(np.nansum(means, axis=0), (~np.isnan(means)).sum(axis=0))
 
 
-def _percentiles(draws: np.ndarray) -> np.ndarray:
+def _ends(means: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """The ends (2, columns) of the intervals of columns over units, from their draws; NaN of fewer than two units."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice")  # a column without any value has no interval
-        return np.nanpercentile(draws, TAIL, axis=0)
+        return np.where((~np.isnan(means)).sum(axis=0) < 2, np.nan, np.nanpercentile(draws, TAIL, axis=0))

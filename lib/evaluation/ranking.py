@@ -18,6 +18,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from lib.workbook.inputs import InputError
+
 Ideal = Literal["all", "retrieved"]
 
 
@@ -29,15 +31,8 @@ def _check(ranked: Sequence, k: int) -> None:
 
 
 def recall_at_k(ranked: Sequence, relevant: Collection, k: int) -> float:
-    """Share of the relevant documents among the first `k`; 0 where nothing is relevant, as trec_eval has it.
-
-    Args:
-        ranked: document ids, best first, without repetition.
-        relevant: ids of the relevant documents.
-        k: cutoff, at least 1.
-
-    Raises:
-        ValueError: k below 1, or an id twice in `ranked`.
+    """Share of the relevant documents among the first `k`; 0 where nothing is relevant, as trec_eval has it. Raises
+    ValueError where k is below 1 or an id stands twice in `ranked`, which has the best first.
 
     >>> recall_at_k(["a", "b", "c"], {"a", "d"}, 2)
     0.5
@@ -53,7 +48,6 @@ def ndcg_at_k(ranked: Sequence, gains: Mapping, k: int, ideal: Ideal = "all") ->
     Args:
         ranked: document ids, best first, without repetition.
         gains: gain by id; ids that are missing or not positive gain nothing.
-        k: cutoff, at least 1.
         ideal: `all` (standard; 0 where nothing is relevant) or `retrieved` (NaN where none of the k has a gain).
 
     Raises:
@@ -82,11 +76,44 @@ def discounts(k: int) -> np.ndarray:
 # ---------------------------------------------------------------- many queries at once, binary relevance
 
 
-def hit_matrix(run: pd.DataFrame, qrels: pd.DataFrame, queries: Sequence, depth: int) -> tuple[np.ndarray, np.ndarray]:
+def checked_run(run: pd.DataFrame, depth: int, name: str = "the ranking") -> pd.DataFrame:
+    """The first `depth` items of each query, their ranks as integers: columns query, item, rank.
+
+    Args:
+        run: columns query, item, rank (1 = best), and score or not; a rank may be a whole number as text or float.
+
+    Raises:
+        InputError: a column or a value is missing, a rank is no whole number from 1, two items of a query share one, an
+            item stands twice, or some scores are no numbers; begins with `name`, the column and the query.
+    """
+    if missing := [column for column in ("query", "item", "rank") if column not in run]:
+        raise InputError(f"{name}: {missing[0]}: no such column (there are: {', '.join(map(str, run.columns))})")
+    rank = pd.to_numeric(run["rank"], errors="coerce")
+    part = run.assign(rank=rank)[~(rank > depth)]  # what stands below is not scored
+    faults = [
+        ("query", part["query"].isna(), "is missing"),
+        ("item", part["item"].isna(), "is missing"),
+        ("rank", part["rank"].isna() | (part["rank"] % 1 != 0), "is no whole number"),
+        ("rank", part["rank"] < 1, "is below 1: the best item has rank 1"),
+        ("rank", part.duplicated(["query", "rank"], keep=False), "has two items"),
+        ("item", part.duplicated(["query", "item"], keep=False), "stands twice"),
+    ]
+    if "score" in run and run["score"].notna().any():
+        faults.append(("score", part["score"].isna(), "is no number"))
+    for column, wrong, what in faults:
+        if wrong.any():
+            first = run.loc[part.index[wrong.to_numpy()]].iloc[0]
+            raise InputError(f"{name}: {column} of query {first['query']}: {first[column]} {what}")
+    return part[["query", "item", "rank"]].astype({"rank": int})
+
+
+def hit_matrix(
+    run: pd.DataFrame, qrels: pd.DataFrame, queries: Sequence, depth: int, name: str = "the ranking"
+) -> tuple[np.ndarray, np.ndarray]:
     """Relevance by rank for every query of a run.
 
     Args:
-        run: columns query, item, rank (1 = best); ranks of a query are distinct.
+        run, name: see `checked_run`, which raises.
         qrels: columns query, item: the relevant pairs.
         queries: ids in the order of the result's rows; a query without ranked items gets a row of zeros.
         depth: number of ranks kept.
@@ -95,12 +122,12 @@ def hit_matrix(run: pd.DataFrame, qrels: pd.DataFrame, queries: Sequence, depth:
         (hits, n_relevant): bool array (queries, depth) and int array (queries,).
     """
     row = pd.Series(np.arange(len(queries)), index=pd.Index(queries))
-    top = run[run["rank"] <= depth].merge(qrels[["query", "item"]].drop_duplicates(), on=["query", "item"])
+    judged = qrels[["query", "item"]].drop_duplicates()
+    top = checked_run(run, depth, name).merge(judged, on=["query", "item"])
     top = top[top["query"].isin(row.index)]
     hits = np.zeros((len(queries), depth), dtype=bool)
     hits[row[top["query"]].to_numpy(), top["rank"].to_numpy() - 1] = True
-    counts = qrels.drop_duplicates(["query", "item"])["query"].value_counts()
-    return hits, counts.reindex(row.index, fill_value=0).to_numpy()
+    return hits, judged["query"].value_counts().reindex(row.index, fill_value=0).to_numpy()
 
 
 def _check_depth(hits: np.ndarray, k: int) -> None:

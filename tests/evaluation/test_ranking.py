@@ -6,19 +6,12 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import settings
 from ir_measures import R, nDCG
 
-from lib.evaluation.ranking import (
-    hit_matrix,
-    ndcg_at_k,
-    ndcg_from_hits,
-    recall_at_k,
-    recall_from_hits,
-)
+from lib.evaluation.ranking import checked_run, hit_matrix, ndcg_at_k, ndcg_from_hits, recall_at_k, recall_from_hits
+from lib.workbook.inputs import InputError
 
 CUTOFFS = (1, 3, 5, 10)
-quick = settings(deadline=None, derandomize=True, database=None, max_examples=150)
 
 
 def random_task(seed: int, n_queries: int, highest_gain: int):
@@ -117,3 +110,40 @@ def test_cutoffs_and_rankings_that_cannot_be():
     ):
         with pytest.raises(ValueError):
             call()
+
+
+# ---------------------------------------------------------------- rankings that others made
+
+
+def run_of(ranks, items=("a", "x", "y"), **columns) -> pd.DataFrame:
+    return pd.DataFrame({"query": "q1", "item": items, "rank": ranks, **columns})
+
+
+@pytest.mark.parametrize("ranks", [[1.0, 2.0, 3.0], ["1", "2", "3"]])
+def test_whole_ranks_of_another_type_count(ranks):
+    hits, n_relevant = hit_matrix(run_of(ranks), pd.DataFrame({"query": ["q1"], "item": ["x"]}), ["q1"], 2)
+    assert hits.tolist() == [[False, True]]
+    assert n_relevant.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (run_of([0, 1, 2]), "rank of query q1: 0 is below 1"),
+        (run_of([1, 2, 3], ["a", "a", "x"]), "item of query q1: a stands twice"),
+        (run_of([1, 1, 1]), "rank of query q1: 1 has two items"),
+        (run_of([1, 2, 2]), "rank of query q1: 2 has two items"),
+        (run_of([1.5, 2, 3]), "rank of query q1: 1.5 is no whole number"),
+        (run_of([1, 2, float("nan")]), "rank of query q1: nan is no whole number"),
+        (run_of([1, 2, 3], ["a", None, "x"]), "item of query q1: nan is missing"),
+        (run_of([1, 2, 3], score=[0.5, float("nan"), 0.1]), "score of query q1: nan is no number"),
+        (run_of([1, 2, 3]).drop(columns="rank"), "rank: no such column"),
+    ],
+)
+def test_a_ranking_that_cannot_be_scored_is_one_sentence(run, said):
+    with pytest.raises(InputError, match=f"^mine: {said}"):
+        checked_run(run, 3, "mine")
+
+
+def test_what_stands_below_the_depth_is_not_looked_at():
+    assert checked_run(run_of([1, 2, 3], ["a", "x", "x"]), 2)["item"].tolist() == ["a", "x"]
