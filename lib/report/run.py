@@ -97,7 +97,8 @@ def run_notebooks(profile: str, extra: list[str], root: Path = ROOT) -> int:
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "notebooks" / "Snakefile")]
     command += ["--directory", str(root), "--config", f"profile={profile}", *SNAKEMAKE_FLAGS]
     if not any(flag.startswith(("--cores", "-c", "--jobs", "-j")) for flag in extra):
-        command += ["--cores", str(cores())]
+        # at most 4 GiB and one GPU for what runs side by side, see `needs` there
+        command += ["--resources", "peak_mb=4096", "gpu=1", "--cores", str(cores())]
     return subprocess.run([*command, *extra], cwd=root).returncode
 
 
