@@ -1,4 +1,4 @@
-"""Notebooks 01, 08 and 09 on OpenAPI documents, requests and flows of somebody's own."""
+"""Notebooks 01, 08 and 09 on APIs, requests and flows of somebody's own, and personas that a model writes."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import sys
 
 import pandas as pd
 import pytest
+import yaml
 
 from lib.workflows.catalogue import Catalogue
 from tests.assistant.test_data_writer import CUE, right
@@ -63,40 +64,42 @@ def make_project(folder):
     (folder / "apis" / "parcels.json").write_text(json.dumps(PARCELS))
     (folder / "apis" / "more" / "tides.yaml").write_text(TIDES)
     (folder / "apis" / "broken.json").write_text('{"swagger": "2.0", "paths": {"/a": ')
-    write_pairs(folder, PAIRS)
+    (folder / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
     return folder
 
 
-def write_pairs(project, pairs):
-    (project / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
-
-
 def run(project, notebook="01_data_gen", **parameters):
-    small = {"n_personas": 8, "n_training_queries": 30, "n_evaluation_queries": 10}
-    sizes = small | {"pairs_file": "pairs.jsonl"} if notebook == "01_data_gen" else {}
-    values = {"profile": "mine", "workflow_encoder": "tiny-encoder", "generator": "tiny-lm"} | sizes | parameters
-    lists = {name: values.pop(name) for name in list(values) if isinstance(values[name], list)}
-    named = [part for name, value in values.items() for part in ("-p", name, str(value))]
-    named += ["-y", json.dumps(lists)] if lists else []
-    command = [sys.executable, "-m", "papermill", f"notebooks/{notebook}.ipynb", f"{notebook}.ipynb", *named]
+    """Execute a notebook there; the parameters are those of tiny models and small worlds where none is given."""
+    tiny = {"workflow_encoder": "tiny-encoder", "generator": "tiny-lm", "bootstrap_samples": 100, "dsl_max_tokens": 8}
+    small = {"n_personas": 8, "n_training_queries": 30, "n_evaluation_queries": 10, "pairs_file": "pairs.jsonl"}
+    values = {"profile": "mine", **tiny, **(small if notebook == "01_data_gen" else {}), **parameters}
+    (project / "values.yaml").write_text(yaml.safe_dump(values))
+    command = [sys.executable, "-m", "papermill", f"notebooks/{notebook}.ipynb", f"{notebook}.ipynb"]
+    command += ["-f", "values.yaml", "--no-progress-bar"]
     environment = os.environ | {"PYTHONPATH": str(project), "WORKBOOK_BATCH": "1"}
-    return subprocess.run(
-        [*command, "--no-progress-bar"], cwd=project, env=environment, capture_output=True, text=True, timeout=900
-    )
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def answer(prompt):
+    return right(prompt) if CUE in prompt else f"Please see to matter {len(prompt)} of the parcels"
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def endpoint():
+    """A model behind an endpoint, which writes the personas."""
+    with pytest.MonkeyPatch.context() as patch, Endpoint(answer) as running:
+        patch.setenv("OPENAI_API_KEY", "some key")
+        patch.setenv("OPENAI_BASE_URL", running.url)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, endpoint):
     """A project in which notebook 01 ran on own APIs and pairs. Tests leave it as it is."""
     project = make_project(tmp_path_factory.mktemp("own"))
-    done = run(project, openapi_folder="apis")
-    assert done.returncode == 0, done.stderr[-3000:]
+    run(project, openapi_folder="apis", data_writer="remote:gpt-4")
     return project
-
-
-@pytest.fixture
-def project(tmp_path):
-    return make_project(tmp_path / "project")
 
 
 def test_later_notebooks_find_your_own_apis_and_flows(finished):
@@ -116,13 +119,9 @@ def test_later_notebooks_find_your_own_apis_and_flows(finished):
     assert sizes[["workflow training pairs", "workflow test pairs", "workflow APIs"]].tolist() == [4, 2, 3]
 
 
-TINY = {"tst_training_pairs": 4, "dsl_training_pairs": 2, "dsl_flows": 2, "dsl_max_tokens": 8, "bootstrap_samples": 100}
-
-
 def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
     project = shutil.copytree(finished, tmp_path / "copy", symlinks=True)
-    done = run(project, "08_dsl_retrieval", **TINY)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run(project, "08_dsl_retrieval", tst_training_pairs=4, dsl_training_pairs=2, dsl_flows=2)
     data, tables = project / "data" / "generated" / "mine", project / "reports" / "mine" / "tables"
     shots = pd.read_parquet(data / "few_shots.parquet")
     assert set(shots["shot"]) == {"one", "two", "three", "four"}
@@ -134,19 +133,17 @@ def test_few_shots_definitions_and_tuning_on_your_own(finished, tmp_path):
     assert len(pd.read_parquet(data / "finetuned_flows.parquet")["unit"].unique()) == 3
     rows = [[*row, "untuned", "free", 2] for row in PUBLISHED_ROWS] + [["pretrained", 1, "none", "untuned", "free", 2]]
     rows += [["pretrained", 0, "none", "finetuned", "free", 2]]
-    few = {"untuned_generator": "tiny-lm", "ablation": rows}
-    done = run(project, "09_dsl_ablation", dsl_max_tokens=8, bootstrap_samples=100, **few)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run(project, "09_dsl_ablation", untuned_generator="tiny-lm", ablation=rows)
     assert (pd.read_csv(tables / "dsl_ablation.csv").query("table == '1'")["n"] == 2).all()
     scores = pd.read_parquet(data / "ablation_scores.parquet")
     assert scores.loc[scores["condition"] == "pretrained_20", "shots"].tolist() == [4, 4], "there are no more"
     assert "Too few flows use an API held out" in (project / "09_dsl_ablation.ipynb").read_text()
 
 
-def test_own_apis_alone_get_requests_and_flows(project):
+def test_own_apis_alone_get_requests_and_flows(tmp_path):
+    project = make_project(tmp_path / "project")
     sizes = {"n_training_pairs": 30, "n_test_pairs": 4, "n_unseen_pairs": 4, "n_test_same_pairs": 4}
-    done = run(project, openapi_folder="apis", pairs_file="", **sizes)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run(project, openapi_folder="apis", pairs_file="", **sizes)
     data = project / "data" / "generated" / "mine"
     catalogue = Catalogue.from_lines((data / "catalogue.jsonl").read_text().split("\n")[:-1])
     assert all(api.phrases for api in catalogue)
@@ -155,46 +152,23 @@ def test_own_apis_alone_get_requests_and_flows(project):
     assert {name for apis in flows["apis"] for name in apis} <= {api.name for api in catalogue}
 
 
-def answer(prompt):
-    return right(prompt) if CUE in prompt else f"Please see to matter {len(prompt)} of the parcels"
+def test_personas_written_by_a_model_and_test_pairs_judged_by_people(finished, endpoint, tmp_path):
+    data = finished / "data" / "generated" / "mine"
+    steps = pd.read_parquet(data / "written_world.parquet").set_index("step")
+    personas = (data / "personas.jsonl").read_text().splitlines()
+    assert 0 < len(personas) == steps.loc["personas", "valid"] <= 8
+    assert len(pd.read_parquet(data / "queries.parquet")) == steps.loc["thoughts", "asked"]
+    records = [json.loads(line) for line in (data / "review.jsonl").read_text().splitlines()]
+    assert [record["id"] for record in records] == ["five", "six"]
 
-
-def test_personas_written_by_a_model_and_test_pairs_judged_by_people(project, monkeypatch):
-    data = project / "data" / "generated" / "mine"
-    review = data / "review.jsonl"
-    monkeypatch.setenv("OPENAI_API_KEY", "some key")
-    with Endpoint(answer) as endpoint:
-        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
-        write = {"openapi_folder": "apis", "data_writer": "remote:gpt-4"}
-        done = run(project, **write)
-        assert done.returncode == 0, done.stderr[-3000:]
-        steps = pd.read_parquet(data / "written_world.parquet").set_index("step")
-        personas = (data / "personas.jsonl").read_text().splitlines()
-        assert 0 < len(personas) == steps.loc["personas", "valid"] <= 8
-        assert len(personas) == len((data / "written_world" / "personas.jsonl").read_text().splitlines())
-        assert len(pd.read_parquet(data / "queries.parquet")) == steps.loc["thoughts", "asked"]
-        flows = pd.read_parquet(data / "flows.parquet")
-        asked = len(endpoint.requests)
-
-        records = [json.loads(line) for line in review.read_text().splitlines()]
-        assert {record["id"]: record["request"] for record in records} == dict(
-            flows.loc[flows["split"] == "test", ["pair", "request"]].to_numpy()
-        )
-        decisions = {"five": {"decision": "keep"}, "six": {"decision": "drop"}}
-        judged = "".join(json.dumps(record | decisions[record["id"]]) + "\n" for record in records)
-        review.write_text(judged)
-        done = run(project, **write, review_file="data/generated/mine/review.jsonl")
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert len(endpoint.requests) == asked, "all answers were kept"
-        assert review.read_text() == judged, "what people decided is not written over"
-    left = pd.read_parquet(data / "flows.parquet").set_index("pair")
-    assert left.index.tolist() == ["one", "two", "three", "four", "five", "seven"]
-
-
-def test_what_cannot_be_used_is_one_clear_error(project):
-    write_pairs(project, PAIRS[:4])
-    done = run(project, openapi_folder="apis")
-    assert done.returncode != 0
-    assert "pairs.jsonl: split: no pair is a test pair" in done.stderr.strip().splitlines()[-1]
-    assert not (project / "data" / "generated" / "mine").exists()
-    assert not (project / "reports" / "mine").exists()
+    project = shutil.copytree(finished, tmp_path / "copy", symlinks=True)
+    review = project / "data" / "generated" / "mine" / "review.jsonl"
+    decisions = {"five": {"decision": "keep"}, "six": {"decision": "drop"}}
+    judged = "".join(json.dumps(record | decisions[record["id"]]) + "\n" for record in records)
+    review.write_text(judged)
+    asked = len(endpoint.requests)
+    run(project, openapi_folder="apis", data_writer="remote:gpt-4", review_file="data/generated/mine/review.jsonl")
+    assert len(endpoint.requests) == asked > 0, "all answers were kept"
+    assert review.read_text() == judged, "what people decided is not written over"
+    left = pd.read_parquet(review.with_name("flows.parquet"))
+    assert left["pair"].tolist() == ["one", "two", "three", "four", "five", "seven"]

@@ -49,11 +49,6 @@ def test_a_notebook_at_its_spending_limit_is_stopped_and_what_it_paid_is_told(en
     assert later["spending"] is None, "it is of the run before"
 
 
-def test_any_other_error_is_a_failure(tmp_path):
-    status = status_after(ValueError("SpendingLimit: none"), tmp_path, datetime.now(UTC))
-    assert status["status"] == "failed"
-
-
 def test_a_notebook_whose_input_has_changed_is_outdated(tmp_path):
     first, second = (Workbook(name, Parameters(profile="smoke"), tmp_path) for name in ("01_data_gen", NAME))
     first.write_lines("queries", ["{}"])

@@ -54,18 +54,14 @@ def test_the_sidecar_names_parameters_and_input_hashes(first, second):
     assert meta["inputs"] == {"items.parquet": json.loads(sidecar_of(source).read_text())["sha256"]}
 
 
-@pytest.mark.parametrize("damage", ["truncated", "foreign", "broken sidecar", "missing"])
+@pytest.mark.parametrize("damage", ["truncated", "broken sidecar"])
 def test_a_damaged_file_is_noticed(first, second, damage):
     first.write("items", FRAME)
     path = first.data / "items.parquet"
     if damage == "truncated":
         path.write_bytes(path.read_bytes()[:-10])
-    elif damage == "foreign":
-        FRAME.head(1).to_parquet(path)
-    elif damage == "broken sidecar":
-        sidecar_of(path).write_text("{")
     else:
-        path.unlink()
+        sidecar_of(path).write_text("{")
     with pytest.raises(ArtifactError, match=r"items\.parquet.*make report PROFILE=smoke"):
         second.read("items")
 
@@ -111,18 +107,10 @@ def test_what_a_killed_writer_left_is_removed_the_next_day_and_nothing_else(tmp_
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_the_writers_parameters_are_read_as_they_are_declared_now(first, second):
-    first.write("items", FRAME)
-    assert second.parameters_of("items.parquet") == notebook_parameters("01_data_gen", profile="smoke", seed=3)
-
-
 def test_a_parameter_edited_in_one_notebook_alone_is_refused(first, second, tmp_path):
     second.write("baseline_rankings", FRAME)
-    third = Workbook(
-        "04_finetuned_search",
-        notebook_parameters("02_context_baselines", profile="smoke", encoder="mine"),
-        root=tmp_path,
-    )
+    other = notebook_parameters("02_context_baselines", profile="smoke", encoder="mine")
+    third = Workbook("04_finetuned_search", other, root=tmp_path)
     second.require_same("baseline_rankings.parquet", "encoder", "bm25_b")
     third.require_same("baseline_rankings.parquet", "bm25_b")
     said = "encoder is 'mine' here.*run notebook 02_context_baselines with encoder = 'mine' first"

@@ -4,7 +4,6 @@ import random
 
 import pytest
 import yaml
-from pydantic import TypeAdapter
 
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import (
@@ -26,15 +25,10 @@ DEEP = DEEPEST + 2
     ("text", "complaint"),
     [
         ("a: 1\nb:\n  c: 2\n  c: 3", r"key 'c' stands twice \(line 3\)"),
-        ("n: " + "9" * 5000, "integer string conversion"),
         ("[a]: 1", r"a key must be a plain value \(line 1\)"),
-        ("a: &x [*x]", r"nested too deeply \(line 1\)"),
         ("a: !!python/object:os.system x", r"tag tag:yaml.org,2002:python/object:os.system is not known"),
-        ('a: "\\ud83d"', "invalid Unicode"),
         (BOMB, "its aliases expand without bound"),
-        ("[" * 5000 + "]" * 5000, "nested too deeply|nest|depth"),
         ("[" * DEEP + "]" * DEEP, r"nested too deeply \(line 1\)"),
-        ("{a: [1, 2", "expected|did not find"),
         ("a: 1\n---\nb: 2", "single document"),
     ],
 )
@@ -53,13 +47,6 @@ def test_the_projects_own_files_read_as_pyyaml_reads_them():
     for path in paths:
         if not path.is_relative_to(ROOT / "data" / "generated"):
             assert read_yaml(path) == yaml.safe_load(path.read_text(encoding="utf-8"))
-
-
-def test_what_an_adapter_expects_is_named_by_field(tmp_path):
-    path = tmp_path / "some.yaml"
-    path.write_text("a: [1, two]")
-    with pytest.raises(InputError, match=r"some\.yaml: a\.1: Input should be a valid integer"):
-        read_yaml(path, TypeAdapter(dict[str, list[int]]))
 
 
 def test_files_that_are_missing_too_large_or_no_text(tmp_path):
@@ -82,9 +69,7 @@ def test_files_that_are_missing_too_large_or_no_text(tmp_path):
     [
         ('{"a": 1, "a": 2}', "key 'a' stands twice"),
         ('{"a": {"b": ["x", "\\ud83d"]}}', "half a surrogate pair"),
-        ("[" * 100_000, "nested too deeply"),
         ('{"a": NaN}', "NaN is no JSON"),
-        ("[1]", "expected a JSON object"),
     ],
 )
 def test_json_lines_that_nobody_meant_are_one_sentence(tmp_path, line, complaint):

@@ -42,11 +42,8 @@ def test_a_cell_is_read_with_types_defaults_and_comments(tmp_path):
         (Parameter("n", "int", 3, "at least 1"), [1, 10**9], [0, "7", 7.0, True, None]),
         (Parameter("x", "float", 0.5, "0 to 1"), [0, 1, 0.3], [1.01, -0.1, float("nan"), 10**400, True]),
         (Parameter("n", "int", 200, "published: 1 to 5 of them; at most; 100 to 100,000"), [100_000], [99, 100_001]),
-        (Parameter("x", "float", 0.5, "above 0, below 1"), [0.1], [0, 1.0]),
         (Parameter("x", "float", None, "at least 0"), [None, 0, 2.5], [-1, "no"]),
-        (Parameter("b", "bool", True, ""), [False], [0, 1, "true", None]),
         (Parameter("k", "list[int]", [3], "1 to 100"), [[1, 100]], [[], [0], [101], 3, ["3"], [3.0], [True]]),
-        (Parameter("k", "list[int]", [3], "empty: none; 1 to 100"), [[], [5]], [[0]]),
         (Parameter("s", "str", "a", "one of: a, b"), ["b"], ["c", "", 3]),
         (Parameter("m", "str", "m", "a model, or remote:NAME"), ["remote:gpt"], ["remote:", "remote: ", ""]),
     ],
@@ -93,7 +90,6 @@ def test_a_name_that_papermill_injects_must_be_known():
     [
         ("07_planner", {"planner": "remote:a"}, "planner: a model behind an endpoint cannot be fine-tuned"),
         ("03_cot_augmentation", {"spending_limit": -1.0}, "spending_limit: must be at least 0"),
-        ("02_context_baselines", {"profile": 7}, "profile: must be str"),
         ("02_context_baselines", {"profile": "yes"}, "cannot name a profile"),
     ],
 )
@@ -120,7 +116,6 @@ def test_every_profile_is_valid_and_holds_only_what_differs(path):
     [
         ("n_personas: 14", "n_persona: 28", "n_persona: no notebook has this parameter; did you mean n_personas"),
         ("", "world: persona\n", "world: must be one of explicit, mixed, hard"),
-        ("n_personas: 14", "n_personas: 14\nn_personas: 15", "n_personas"),
         ("profile: smoke", "profile: quick", "profile"),
     ],
 )

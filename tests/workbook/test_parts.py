@@ -67,7 +67,7 @@ def test_a_part_is_used_for_its_own_model_and_pairs_only(project):
     assert shipped(part, model, None, root).folder, "whatever it learned from"
 
 
-@pytest.mark.parametrize("file", [WEIGHTS, CONFIG, RECORD])
+@pytest.mark.parametrize("file", [WEIGHTS, CONFIG])
 def test_a_damaged_part_is_not_used(project, file):
     root, part, model, pairs = project
     path = root / FOLDER / part / file
