@@ -27,7 +27,7 @@ from urllib.parse import parse_qsl
 import openai
 from tqdm.auto import tqdm
 
-from lib.generation.answers import Answer, Answers, Cost, LanguageModel, encodable
+from lib.generation.answers import UNKNOWN, Answer, Answers, Cost, LanguageModel, encodable, estimate_tokens
 from lib.generation.models import ModelError
 from lib.workbook.artifacts import atomic_path
 
@@ -37,6 +37,16 @@ for library in ("httpx", "httpx2"):  # they log each request with its whole addr
 
 ATTEMPTS = 8  # of the client, for one prompt; its waits add up to half a minute, more where `Retry-After` asks for it
 REFUSALS = (400, 413, 422)  # statuses that speak of the prompt
+WHOLE = {
+    "stop",
+    "stop_sequence",
+    "eos",
+    "eos_token",
+    "end_turn",
+    "complete",
+}  # services' words for a whole answer's end
+TEXTS = ("text", "output_text")  # types of the parts of a message that are its text
+MOST_TOKENS = 10**9  # that an endpoint is believed to have counted
 ADDRESS = re.compile(r"(https?://([\w.-]+(?::\d+)?)(/[^\s?#]*|))(?:\?(\S*))?")
 
 
@@ -54,11 +64,9 @@ class Counters:
     tokens_out: int = 0
     cost: float = 0.0
 
-
-def estimate_tokens(text: str) -> int:
-    """A third of the characters: English has some four characters a token, flows and API definitions 3.0 to 3.6
-    (SmolLM2's tokenizer), so that limits err on the safe side; text in other scripts may take more."""
-    return math.ceil(len(text) / 3)
+    def add(self, tokens: Cost) -> None:
+        """Count tokens of prompts and answers."""
+        self.tokens_in, self.tokens_out = self.tokens_in + tokens.tokens_in, self.tokens_out + tokens.tokens_out
 
 
 class RemoteModel(LanguageModel):
@@ -114,14 +122,16 @@ class RemoteModel(LanguageModel):
         self.address, self.query = found[1], dict(parse_qsl(found[4] or ""))
         self.endpoint = found[2].lower() + found[3].rstrip("/")
         super().__init__(f"{self.endpoint} {name}", Answers.at(cache))
-        self.name, self.concurrency, self.timeout = name, concurrency, timeout
+        self.name, self.concurrency, self.timeout, self.record = name, concurrency, timeout, record
         self.prices, self.limit = (price_in, price_out), math.inf if limit is None else limit
-        self.record = record
         self.counters = Counters()
         self._reserved: list[float] = []  # what each prompt under way may cost
 
     def _price(self, cost: Cost) -> float:
         return (cost.tokens_in * self.prices[0] + cost.tokens_out * self.prices[1]) / 1e6
+
+    def _fault(self, reason: str, prompt: str) -> ModelError:
+        return ModelError(f"{self.name} at {self.endpoint}: {reason}: prompt {prompt[:150]!r}")
 
     def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
         """The answers to prompts by their keys. Raises ValueError where there is a grammar: there is no common way to
@@ -135,11 +145,11 @@ class RemoteModel(LanguageModel):
                 record = {"model": self.name + self.said_beside} | asdict(self.counters)
                 with atomic_path(self.record) as temporary:
                     temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
-        refused = {asked[key][0]: answer.refused for key, answer in answers.items() if answer.refused}
-        if refused and len(refused) == len(answers) > 1:
-            raise self._fault(*reversed(refused.popitem()))
-        for prompt, reason in refused.items():
-            log.warning("%s", self._fault(reason, prompt))
+        faults = [self._fault(one.refused, asked[key][0]) for key, one in answers.items() if one.refused]
+        if len(answers) > 1 and all(one.refused and one.cost == UNKNOWN for one in answers.values()):
+            raise faults[0]  # not a single one was read: it is not the prompts
+        for fault in faults:
+            log.warning("%s", fault)
         return answers
 
     def _asked(self, prompts: Mapping[str, str], bar: tqdm, settings: dict[str, Any]) -> dict[str, Answer]:
@@ -157,7 +167,7 @@ class RemoteModel(LanguageModel):
                     return
                 try:
                     answer = answers[key] = await self._answer(client, prompt, settings)
-                    if not answer.refused or answer.cost != Cost():  # a refusal without cost may be asked for again
+                    if not answer.refused or answer.cost != UNKNOWN:  # a refusal without cost may be asked for again
                         self.cache.add({key: answer})
                 except Exception:
                     stopped.set()
@@ -221,12 +231,8 @@ class RemoteModel(LanguageModel):
             self.counters.cost += cost
         if answer is None:  # raised out here, it brings no other error along: those hold the request, and so the key
             raise self._fault(reason, prompt)
-        self.counters.tokens_in += answer.cost.tokens_in
-        self.counters.tokens_out += answer.cost.tokens_out
+        self.counters.add(answer.cost)
         return answer
-
-    def _fault(self, reason: str, prompt: str) -> ModelError:
-        return ModelError(f"{self.name} at {self.endpoint}: {reason}: prompt {prompt[:150]!r}")
 
     async def _send(
         self, client, prompt: str, max_new_tokens: int, stop: list[str], chat: bool, temperature: float, seed: int
@@ -241,9 +247,9 @@ class RemoteModel(LanguageModel):
         text, end, tokens = read_body(response.content, chat)
         tokens = tokens or (estimate_tokens(prompt), estimate_tokens(text or ""))
         # One without text would be paid for again, and end the same.
-        refused = f"an answer without text, ended by {end}" if text is None else ""
+        refused = f"an answer without text, ended by {end[:80]}" if text is None else ""
         cost = Cost(*tokens, response.elapsed.total_seconds())
-        return Answer(text or "", end == "stop" and not refused, cost, refused=refused)
+        return Answer(text or "", not refused and end.lower() in WHOLE, cost, refused=refused)
 
 
 class DryRun(RemoteModel):
@@ -269,8 +275,7 @@ class DryRun(RemoteModel):
         read = round(calls * sum(map(estimate_tokens, prompts)) / max(len(prompts), 1))
         cost = Cost(read, calls * max_new_tokens)
         self.counters.calls += calls
-        self.counters.tokens_in += cost.tokens_in
-        self.counters.tokens_out += cost.tokens_out
+        self.counters.add(cost)
         self.counters.cost += self._price(cost)
         return cost
 
@@ -284,18 +289,27 @@ def _said(error: openai.APIStatusError, key: str) -> str:
     return f"status {error.status_code}" + (f" ({said})" if said else "")
 
 
-def read_body(body: bytes, chat: bool) -> tuple[str | None, Any, tuple[int, int] | None]:
-    """Text of an answer (without lone surrogates; None where a limit or a filter ended it before its first word), what
-    ended it, and the tokens of prompt and answer, or None where the endpoint reports none that can be. Raises
-    ValueError where the body is no answer."""
+def read_body(body: bytes, chat: bool) -> tuple[str | None, str, tuple[int, int] | None]:
+    """Text of an answer, without lone surrogates; what ended it; the tokens of prompt and answer, or None where the
+    endpoint reports none that can be.
+
+    A message's text may come in parts; those that are no text, such as thoughts, are passed over. It is None where
+    there is none: a limit or a filter ended the answer before its first word, whatever the service calls that. Raises
+    ValueError where the body is no answer.
+    """
     try:
         content = json.loads(body)
         choice, usage = content["choices"][0], content.get("usage") or {}
-        text, end = (choice["message"].get("content") if chat else choice["text"]), choice.get("finish_reason")
+        end, said = choice.get("finish_reason"), (choice.get("message") or {}) if chat else choice
+        said = said.get("content" if chat else "text")
         tokens: tuple[Any, Any] = usage.get("prompt_tokens"), usage.get("completion_tokens")
     except (ValueError, AttributeError, LookupError, TypeError, RecursionError):
-        text = end = None
-    if not isinstance(text, str) and end not in ("length", "content_filter"):
+        said = end = None
+    if isinstance(said, list):
+        parts = [part.get("text") for part in said if isinstance(part, dict) and part.get("type", "text") in TEXTS]
+        said = "".join(part for part in parts if isinstance(part, str)) or None
+    if not isinstance(said, str | None) or said is end is None:
         raise ValueError("a malformed body, without an answer")
-    counted = all(type(number) is int and number >= 0 for number in tokens)
-    return encodable(text) if isinstance(text, str) else None, end, tokens if counted else None
+    text, end = encodable(said or ""), encodable(str(end))
+    counted = all(type(number) is int and 0 <= number < MOST_TOKENS for number in tokens)
+    return text if text or (said == "" and end.lower() in WHOLE) else None, end, tokens if counted else None

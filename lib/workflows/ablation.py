@@ -25,10 +25,9 @@ import pandas as pd
 from lib.evaluation.comparison import rate_differences, rates
 from lib.evaluation.forensics import chained
 from lib.evaluation.inference import percent
-from lib.generation.answers import whole_units
+from lib.generation.answers import estimate_tokens, whole_units
 from lib.generation.local import load_tokenizer
 from lib.generation.models import locate
-from lib.generation.remote import estimate_tokens
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters import Parameters, is_remote
 from lib.workflows.catalogue import Catalogue

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 BODIES = {  # sent with status 200
     "web page": b"<html>please log in</html>",
-    "no text": b'{"choices": [{"text": null, "message": {"content": null}, "finish_reason": "length"}]}',
+    "no text": b'{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}',
     "trickle": b'{"choices": [{"text": "late", "finish_reason": "stop"}]}',
 }
 

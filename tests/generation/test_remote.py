@@ -20,7 +20,7 @@ from lib.generation.load import load_language_model
 from lib.generation.models import ModelError
 from lib.generation.remote import Counters, DryRun, RemoteModel, SpendingLimit, read_body
 from lib.workbook.artifacts import ROOT
-from tests.generation.endpoint import Endpoint
+from tests.generation.endpoint import BODIES, Endpoint
 
 KEY = "sk-a-secret-that-is-nowhere-1234567890"
 CREATE_CONTEXT = functools.cache(ssl.create_default_context)  # reading certificates takes 20 ms a client
@@ -101,26 +101,54 @@ def test_a_grammar_is_refused(endpoint, make):
     assert not endpoint.requests
 
 
+def body_of(end="stop", **message):
+    """An answer of a chat."""
+    return json.dumps({"choices": [{"message": message, "finish_reason": end}]}).encode()
+
+
+THOUGHT = {"type": "thinking", "thinking": []}
+
+
 @pytest.mark.parametrize(
     ("body", "read"),
     [
-        (b'{"choices": [{"text": "a \\ud83d", "finish_reason": "stop"}]}', ("a \ufffd", "stop", None)),
-        (b'{"choices": [{"text": "a"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}', ("a", None, (1, 2))),
-        (b'{"choices": [{"text": "a"}], "usage": {"prompt_tokens": true, "completion_tokens": -2}}', ("a", None, None)),
-        (b'{"choices": [{"text": null, "finish_reason": "content_filter"}]}', (None, "content_filter", None)),
-        (b'{"choices": [{"text": null, "finish_reason": "stop"}]}', None),
+        (body_of(content="a \ud83d"), ("a \ufffd", "stop", None)),
+        (body_of(content=[THOUGHT, {"type": "text", "text": "hel"}, {"text": "lo"}]), ("hello", "stop", None)),
+        (body_of(content=None), (None, "stop", None)),
+        (body_of(content=[THOUGHT]), (None, "stop", None)),
+        (body_of("content_filter: RECITATION"), (None, "content_filter: RECITATION", None)),
+        (body_of("safety", content=""), (None, "safety", None)),
+        (body_of(content=""), ("", "stop", None)),
+        (body_of(content=5), None),
+        (body_of(None), None),
         (b"[" * 100_000, None),
         (b'{"choices": "\xff"}', None),
         (b"null", None),
     ],
-    ids=range(8),
+    ids=range(12),
 )
 def test_a_body_is_read_or_refused(body, read):
     if read:
-        assert read_body(body, chat=False) == read
+        assert read_body(body, chat=True) == read
     else:
         with pytest.raises(ValueError, match="malformed"):
-            read_body(body, chat=False)
+            read_body(body, chat=True)
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"), [((1, 2), (1, 2)), ((True, 2), None), ((1, -2), None), ((1, 1e400), None)]
+)
+def test_tokens_are_counted_where_they_can_be(usage, tokens):
+    told = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
+    assert read_body(json.dumps({"choices": [{"text": "a"}], "usage": told}).encode(), False) == ("a", "None", tokens)
+
+
+@pytest.mark.parametrize(("end", "whole"), [("stop", True), ("eos", True), ("end_turn", True), ("length", False)])
+def test_what_ends_a_whole_answer(endpoint, make, monkeypatch, end, whole):
+    monkeypatch.setitem(BODIES, "ended", body_of(end, content="hello"))
+    endpoint.faults = {"a": ["ended"]}
+    model = make()
+    assert (model.generate(["a"], chat=True), model.finished) == (["hello"], [whole])
 
 
 # ---------------------------------------------------------------- faults
@@ -164,13 +192,14 @@ def test_a_prompt_that_is_refused_stands_empty_and_the_others_are_answered(endpo
         make().generate(["a", "b"])  # then it is not the prompts
 
 
-def test_an_answer_without_text_is_paid_for_once(endpoint, make):
-    endpoint.faults = {"eight": ["no text", "..."]}
+def test_answers_without_text_are_paid_for_once_and_stop_nothing(endpoint, make, caplog):
+    endpoint.faults = {prompt: ["no text", "..."] for prompt in PROMPTS[4:]}
     for _ in range(2):
         model = make()
-        assert model.generate(PROMPTS, chat=True)[4] == ""
-        assert model.finished[4] is False
-    assert len(endpoint.asked("eight")) == 1
+        assert model.generate(PROMPTS[4:], chat=True) == ["", ""]
+        assert model.finished == [False, False]
+    assert [len(endpoint.asked(prompt)) for prompt in PROMPTS[4:]] == [1, 1]
+    assert "without text, ended by stop: prompt 'eight'" in caplog.text
 
 
 def test_a_request_ends_in_time_though_bytes_keep_coming(endpoint, make, monkeypatch):
