@@ -115,52 +115,55 @@ class Answers:
 
     @functools.cached_property
     def _found(self) -> dict[str, Answer]:
-        return _read(self.shipped, whole=True) | _read(self.own, whole=False)
+        found: dict[str, Answer] = {}
+        for path in filter(None, (self.shipped, self.own)):
+            lines = path.read_bytes().split(b"\n") if path.exists() else []
+            for number, line in enumerate(lines, 1):
+                try:
+                    found |= _read(line) if line else {}
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                    if path == self.shipped:
+                        raise ArtifactError(f"{path}, line {number}: no answer ({error})") from error
+                    log.warning("%s, line %d: a damaged answer, asked for again", path, number)
+        return found
 
     def get(self, keys: Iterable[str]) -> list[Answer | None]:
         """The answer under each key, or None. Raises ArtifactError where a line of the project's file is no answer."""
         return [self._found.get(key) for key in keys]
 
     def add(self, answers: Mapping[str, Answer]) -> None:
-        """Keep answers under their keys. Raises ArtifactError where the file cannot be written."""
+        """Keep answers under their keys; what was not noted of one is left out. Raises ArtifactError where the file
+        cannot be written."""
         self._found.update(answers)
         if self.own is None or not answers:
             return
-        lines = "".join(_line(key, answer) for key, answer in answers.items()).encode()
+        lines = ""
+        for key, answer in answers.items():
+            noted = {name: value for name, value in asdict(answer).items() if value != getattr(Answer(""), name)}
+            lines += json.dumps({"key": key, "text": answer.text} | noted) + "\n"  # a cost is a list then
         try:
             self.own.parent.mkdir(parents=True, exist_ok=True)
             with open(self.own, "a+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)  # other threads and processes write, too
                 file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
-                file.write(lines if file.read(1) in (b"\n", b"") else b"\n" + lines)
+                file.write(b"\n" * (file.read(1) not in (b"\n", b"")) + lines.encode())
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise ArtifactError(f"{self.own}: cannot be written: {error.strerror or error}") from error
 
 
-def _line(key: str, answer: Answer) -> str:
-    """An answer as it is written: what was not noted is left out."""
-    noted = {name: value for name, value in asdict(answer).items() if value != getattr(Answer(""), name)}
-    return json.dumps({"key": key, "text": answer.text} | noted) + "\n"  # a cost is a list then
-
-
-def _read(path: Path | None, whole: bool) -> dict[str, Answer]:
-    """The answers of a file by their keys; a line that is none is an error (`whole`), or passed over."""
-    found = {}
-    lines = path.read_bytes().split(b"\n") if path and path.exists() else []
-    for number, line in enumerate(lines, 1):
-        if not line:
-            continue
-        try:
-            row = json.loads(line)
-            key, text, cost = row.pop("key"), encodable(row.pop("text")), Cost(*row.pop("cost", ()))
-            found[key] = Answer(text, cost=cost, **row)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if whole:
-                raise ArtifactError(f"{path}, line {number}: no answer ({error})") from error
-            log.warning("%s, line %d: a damaged answer, asked for again", path, number)
-    return found
+def _read(line: bytes) -> dict[str, Answer]:
+    """The answer of a line, under its key. Raises what another line leads to."""
+    row = json.loads(line)
+    key, text, cost = row.pop("key"), encodable(row.pop("text")), Cost(*row.pop("cost", ()))
+    answer = Answer(text, cost=cost, **row)
+    texts = key, answer.dtype, answer.device, answer.engine, answer.refused
+    if not (all(isinstance(one, str) for one in texts) and all(type(one) in (int, float) for one in cost)):
+        raise TypeError("a field is of another type")
+    if not isinstance(answer.finished, bool):
+        raise TypeError("whether it is finished is neither true nor false")
+    return {key: answer}
 
 
 class LanguageModel:

@@ -63,15 +63,13 @@ class LocalModel(LanguageModel):
         Raises:
             ModelError: the model or adapter cannot be found, or is of a kind that this class cannot run.
         """
-        torch = import_torch(threads)
+        self.on_gpu = import_torch(threads).cuda.is_available()
         super().__init__(weights_of(name, adapter, quantization), Answers.at(cache))
-        self.keeps = cache is not None
         self.path, self.adapter, self.quantization = models.locate(name), adapter, quantization
-        self.threads, self.on_gpu = threads, torch.cuda.is_available()
+        self.threads, self.keeps, self._model = threads, cache is not None, None
         self.batch_size = GPU_ROWS if self.on_gpu else CPU_ROWS  # fewer where memory asks for it
         self.tokenizer, self.config = load_tokenizer(self.path)
         self.dtype = dtype or choose_dtype(quantization)
-        self._model = None
 
     @property
     def model(self):
@@ -111,15 +109,13 @@ class LocalModel(LanguageModel):
         spare = [Prefixes(columns) for _ in range(workers)]
 
         def answered(batch: dict[str, Prompt]) -> dict[str, Answer]:
-            rows, prefixes = list(batch.values()), spare.pop()
+            started, prefixes, rows, answers = time.perf_counter(), spare.pop(), list(batch.values()), {}
             grammars = [compiled[row.grammar] for row in rows]
             constraint = Constraint(grammars, threads) if any(grammars) else None
             sampler = Sampler(settings["temperature"], f"{settings['seed']} {' '.join(batch)}")
-            started = time.perf_counter()
             with torch.inference_mode():
                 decoded = decode(model, self.tokenizer, rows, prefixes, length, stop, sampler, constraint)
             spare.append(prefixes)
-            answers: dict[str, Answer] = {}
             seconds = float(f"{(time.perf_counter() - started) / len(rows):.4g}")
             for key, row, grammar, (output, whole) in zip(batch, rows, grammars, decoded, strict=True):
                 text = encodable(answer_text(self.tokenizer, output, stop))

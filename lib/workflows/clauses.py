@@ -35,11 +35,11 @@ _NEW = re.compile(  # always a cut
 )
 _CORE = re.compile(rf"\b{_IF}", re.IGNORECASE)  # always a cut, and so are words of `_BEFORE_IF` that lead to it
 _JOIN = re.compile(r",(?:\s+and\b|\s+&)?|\band\b|&", re.IGNORECASE)  # a cut before an action
-_LEAD = re.compile(
+_LEAD = re.compile(  # matches everywhere, mostly nothing
     rf"(?:[\s,;:.!?()*•-]|\d+[.)]|(?:{_WHEN}|on|for every|trigger|action|start|step \d+|first|also|just|please|pls|"
     r"automatically|always|immediately|so|hi|hello|can you|could you|would you please|help me|let's|make sure to|"
     r"remember to|go ahead and|i want to|i'd like (?:you )?to|i need to|we need to|we have to|it should|"
-    r"the (?:flow|system) (?:should|has to))(?![\w-]))+",
+    r"the (?:flow|system) (?:should|has to))(?![\w-]))*",
     re.IGNORECASE,
 )
 _TRAIL = " \t\n,;:.!?-()"
@@ -59,9 +59,8 @@ def cut_by_rules(request: str) -> list[str]:
     >>> cut_by_rules("When a form is sent, save it and mail Ana the name and date.")
     ['a form is sent', 'save it', 'mail Ana the name and date']
     """
-    plain = _without_quotes(request)
+    plain, spans, start = _without_quotes(request), list[Span](), 0
     cuts = [found.span() for found in _NEW.finditer(plain)] + _before_conditions(plain) + _before_actions(plain)
-    spans, start = [], 0
     for cut_start, cut_end in [*sorted(cuts), (len(plain), len(plain))]:
         if cut_start >= start:
             spans.append((start, cut_start))
@@ -73,9 +72,8 @@ def cut_by_rules(request: str) -> list[str]:
 def _without_quotes(request: str) -> str:
     """The request with an x for each character that is quoted."""
     closed = request.rfind("”") + 1  # beyond it an opening quote would be searched for its end in vain
-    shown = request[:closed] + request[closed:].replace("“", "(")
     plain = list(request)
-    for found in _QUOTED.finditer(shown):
+    for found in _QUOTED.finditer(request[:closed] + request[closed:].replace("“", "(")):
         plain[slice(*found.span())] = "x" * len(found[0])
     return "".join(plain)
 
@@ -99,7 +97,7 @@ def _before_actions(plain: str) -> list[Span]:
     cuts, at, action = [], -1, False
     for found in _JOIN.finditer(plain):
         if found.end() > at:  # else what leads in reaches as far as from the comma before
-            at = _after_lead(plain, found.end(), len(plain))
+            at = next(_LEAD.finditer(plain, found.end())).end()
             word = _WORD.match(plain, at)
             action = word is not None and word[0].lower() in VERBS
         if action:
@@ -107,27 +105,20 @@ def _before_actions(plain: str) -> list[Span]:
     return cuts
 
 
-def _after_lead(plain: str, start: int, end: int) -> int:
-    lead = _LEAD.match(plain, start, end)
-    return lead.end() if lead else start
-
-
 def _stripped(plain: str, start: int, end: int) -> Span | None:
     """The piece without what leads into it; None where it says no call."""
-    if _CONDITION.match(plain[start:end].lstrip()) and start:
+    if start and _CONDITION.match(plain[start:end].lstrip()):
         return None
-    start = _after_lead(plain, start, end)
+    start = next(_LEAD.finditer(plain, start, end)).end()
     piece = plain[start:end].rstrip(_TRAIL)
-    if not re.search(r"\w\w", piece) or _FRAME.fullmatch(piece):
-        return None
-    return start, start + len(piece)
+    return (start, start + len(piece)) if re.search(r"\w\w", piece) and not _FRAME.fullmatch(piece) else None
 
 
 def clause_definitions(
     requests: Sequence[str], embed: Callable[[list[str]], np.ndarray], texts: np.ndarray, n: int
 ) -> np.ndarray:
-    """The n APIs of each request by coverage: the nearest of each clause, then each one's second, and so on (SFD by
-    clause); an API that another clause has brought is passed over.
+    """The n APIs of each request by coverage: the nearest of each clause, the surest first, then each one's second, and
+    so on (SFD by clause); an API that another clause has brought is passed over.
 
     Args:
         embed: texts to unit vectors, one row a text.
@@ -138,19 +129,14 @@ def clause_definitions(
         row numbers of APIs, (requests, n).
     """
     parts = [cut_by_rules(request) for request in requests]
-    ends, n = np.cumsum([len(part) for part in parts]), min(n, len(texts))
-    scores = np.round(embed([clause for part in parts for clause in part]) @ texts.T, 6)
-    return np.array([_in_turn(one, n) for one in np.split(scores, ends)[:-1]], dtype=np.int64).reshape(-1, n)
-
-
-def _in_turn(scores: np.ndarray, n: int) -> list[int]:
-    """The n columns that the rows choose in turn, each its best that is not yet chosen; who is surest goes first."""
-    best = np.argsort(-scores, axis=1, kind="stable")
-    queues = [iter(best[row].tolist()) for row in np.argsort(-scores.max(axis=1), kind="stable")]
-    chosen: dict[int, None] = {}
-    while len(chosen) < n:
-        for queue in queues:
-            api = next((one for one in queue if one not in chosen), None)
-            if api is not None and len(chosen) < n:
-                chosen[api] = None
-    return list(chosen)
+    ends, rows = np.cumsum([len(part) for part in parts]), np.empty((len(parts), min(n, len(texts))), dtype=np.int64)
+    cosines = np.round(embed([clause for part in parts for clause in part]) @ texts.T, 6)
+    for row, scores in enumerate(np.split(cosines, ends)[:-1]):
+        best, chosen = np.argsort(-scores, axis=1, kind="stable"), dict[int, None]()
+        queues = [iter(best[clause].tolist()) for clause in np.argsort(-scores.max(axis=1), kind="stable")]
+        while len(chosen) < rows.shape[1]:
+            for queue in queues:
+                api = next((one for one in queue if one not in chosen), None)
+                chosen |= {} if api is None else {api: None}
+        rows[row] = list(chosen)[: rows.shape[1]]
+    return rows

@@ -16,15 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 
 from lib.retrieval.bm25 import BM25T, tokenize
-from lib.retrieval.neighbours import mine_pairs
 from lib.retrieval.stores import hash_of_id, seeded_order
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.scoring import similarity
-
-ROWS_AT_A_TIME = 100  # test flows whose similarity with all training flows is in memory
 
 
 def jaccard(left: Iterable[str], right: Iterable[str]) -> float:
@@ -40,24 +36,6 @@ def jaccard(left: Iterable[str], right: Iterable[str]) -> float:
 # ---------------------------------------------------------------- pairs to tune on
 
 
-def mine_training_pairs(
-    pairs: pd.DataFrame, vectors: np.ndarray, number: int, threshold: float, seed: int, progress: bool = False
-) -> pd.DataFrame:
-    """Pairs of training requests to tune on, columns a, b (ids of pairs), cosine, positive; none of fewer than two.
-
-    Args:
-        pairs: columns pair, split.
-        vectors: unit vectors of the requests, one row a pair.
-        number, threshold, seed: see `lib.retrieval.neighbours.mine_pairs`.
-    """
-    trained = (pairs["split"] == "training").to_numpy()
-    if trained.sum() < 2:
-        return pd.DataFrame({"a": [], "b": [], "cosine": [], "positive": []}).astype({"positive": bool})
-    ids = pairs.loc[trained, "pair"].to_numpy()
-    mined, _ = mine_pairs(vectors[trained], number, threshold, seed, progress)
-    return mined.assign(a=ids[mined["a"]], b=ids[mined["b"]])
-
-
 def balanced_sample(mined: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
     """At most `size` mined pairs (columns a, b, positive), half of them positive as far as there are any; a smaller
     sample is part of every larger one with the same seed."""
@@ -67,25 +45,17 @@ def balanced_sample(mined: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
 
 
 def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
-    """What `lib.retrieval.training.tune_encoder` learns from: mined pairs of requests, the similarity of their flows.
+    """What `lib.retrieval.training.tune_encoder` learns from, a row for each mined pair of requests (columns a, b, ids
+    of flows, and positive): columns sentence1, sentence2, score (Jaccard similarity of their flows, 0-1), positive.
 
     Args:
-        mined: columns a, b (ids of flows) and positive.
         flows: columns pair, request, apis (list of API names).
-
-    Returns:
-        columns sentence1, sentence2, score (Jaccard similarity, 0-1), positive; one row a mined pair, in order.
     """
     by_id = flows.set_index("pair")
     left, right = (by_id.loc[mined[side].tolist(), ["request", "apis"]] for side in ("a", "b"))
-    return pd.DataFrame(
-        {
-            "sentence1": left["request"].to_numpy(),
-            "sentence2": right["request"].to_numpy(),
-            "score": [jaccard(one, other) for one, other in zip(left["apis"], right["apis"], strict=True)],
-            "positive": mined["positive"].to_numpy(),
-        }
-    )
+    rows = pd.DataFrame({"sentence1": left["request"].to_numpy(), "sentence2": right["request"].to_numpy()})
+    scores = [jaccard(one, other) for one, other in zip(left["apis"], right["apis"], strict=True)]
+    return rows.assign(score=scores, positive=mined["positive"].to_numpy())
 
 
 def permuted_targets(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -127,16 +97,15 @@ def ranked_shots(pairs: Sequence[str] | np.ndarray, pool: Sequence[str], indices
 
 
 def lexical_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int) -> pd.DataFrame:
-    """The `k` training pairs whose requests are nearest by their words (BM25T). Both frames: columns pair, request."""
+    """The `k` training pairs whose requests are nearest by their words (BM25T), of equally near ones the first. Both
+    frames: columns pair, request."""
     words, k = BM25T([tokenize(text) for text in training["request"]]), min(k, len(training))
-    best = [_highest(words.get_scores(tokenize(text)), k) for text in flows["request"]]
-    return ranked_shots(flows["pair"], training["pair"], np.array(best, dtype=np.int64).reshape(-1, k))
-
-
-def _highest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Positions of the k highest scores, best first; of equal ones the first."""
-    some = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-    return some[np.argsort(-scores[some], kind="stable")[:k]]
+    rows = np.empty((len(flows), k), dtype=np.int64)
+    for row, text in enumerate(flows["request"]):
+        scores = words.get_scores(tokenize(text))
+        some = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+        rows[row] = some[np.argsort(-scores[some], kind="stable")[:k]]
+    return ranked_shots(flows["pair"], training["pair"], rows)
 
 
 def random_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
@@ -152,26 +121,19 @@ def oracle_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int)
     It reads the answer: an upper bound for selecting few-shots by this similarity, no method. Ties are broken by a
     hash of the training pair's id and the seed. Both frames: columns pair, apis.
     """
-    k, place = min(k, len(training)), {pair: i for i, pair in enumerate(seeded_order(training["pair"], seed))}
-    training = training.iloc[np.argsort(training["pair"].map(place).to_numpy())]
-    column = {name: i for i, name in enumerate(sorted(set().union(*training["apis"], *flows["apis"])))}
-
-    def incidence(apis: pd.Series) -> csr_array:
-        """Which APIs each flow names: (flows, APIs), 0 or 1."""
-        sets = [sorted(set(names)) for names in apis]
-        rows = np.repeat(np.arange(len(sets)), [len(names) for names in sets])
-        columns = np.array([column[name] for names in sets for name in names], dtype=np.int64)
-        return csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(len(sets), len(column)))
-
-    wanted, offered = incidence(flows["apis"]), incidence(training["apis"])
-    sizes, indices = offered.sum(axis=1), np.empty((len(flows), k), dtype=np.int64)
-    for start in range(0, len(flows), ROWS_AT_A_TIME):
-        part = wanted[start : start + ROWS_AT_A_TIME]
-        common = (part @ offered.T).toarray()
-        either = part.sum(axis=1)[:, None] + sizes - common
-        ratio = np.divide(common, either, out=np.ones_like(common), where=either > 0)
-        indices[start : start + len(ratio)] = [_highest(row, k) for row in ratio]
-    return ranked_shots(flows["pair"], training["pair"], indices)
+    training = training.set_index("pair", drop=False).loc[seeded_order(training["pair"], seed)]
+    sets, k = training["apis"].map(set).reset_index(drop=True), min(k, len(training))
+    sizes, named = sets.map(len).to_numpy(), sets.map(sorted).explode()
+    showing = {name: part.index.to_numpy() for name, part in named.groupby(named)}  # the pairs that name an API
+    rows = np.empty((len(flows), k), dtype=np.int64)
+    for row, names in enumerate(flows["apis"].map(set)):
+        common = np.zeros(len(training), dtype=np.int64)
+        for name in names & showing.keys():
+            common[showing[name]] += 1
+        alike, others = np.flatnonzero(common), np.flatnonzero(common[: 2 * k] == 0)
+        ratio = common[alike] / (len(names) + sizes[alike] - common[alike])
+        rows[row] = [*alike[np.argsort(-ratio, kind="stable")[:k]], *others][:k]
+    return ranked_shots(flows["pair"], training["pair"], rows)
 
 
 def few_shot_scores(
@@ -180,7 +142,7 @@ def few_shot_scores(
     """How close the first `k` few-shots of each flow come to the right flow, by their API names alone.
 
     Args:
-        shots: columns pair, rank, shot.
+        shots: columns pair, rank, shot; a pair's rows by rank.
         flows: columns pair, apis (of the right flow).
         training: columns pair, apis.
         ks: numbers of few-shots; where a flow has fewer, all of its own count.
@@ -191,23 +153,17 @@ def few_shot_scores(
         lcs: `lib.workflows.scoring.similarity` with the right flow, mean of the k: what copying the first is worth;
         coverage: share of the right flow's distinct APIs that any of the k names.
     """
-    gold, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
-    right, shown = gold.loc[shots["pair"].tolist()], names.loc[shots["shot"].tolist()]
-    both = list(zip(shown, right, strict=True))
-    rows = shots[["pair", "rank"]].assign(
-        jaccard=[jaccard(one, other) for one, other in both], lcs=[similarity(one, other) for one, other in both]
-    )
-    # The rank at which each API of the right flow is first shown.
-    needed = shots[["pair", "rank"]].assign(api=[sorted(set(other)) for _, other in both])
-    needed["seen"] = [[name in one for name in sorted(set(other))] for one, other in both]
-    needed = needed.explode(["api", "seen"])
-    first = needed["rank"].where(needed["seen"].astype(bool)).groupby([needed["pair"], needed["api"]], sort=False).min()
-    parts = []
-    for k in ks:
-        wide = rows[rows["rank"] <= k].groupby("pair", sort=False)[["jaccard", "lcs"]].mean()
-        wide["coverage"] = (first <= k).groupby(level=0, sort=False).mean()
-        parts.append(wide.reset_index().melt("pair", var_name="metric").assign(k=k))
-    return pd.concat(parts, ignore_index=True)[["pair", "k", "metric", "value"]]
+    gold, names = flows.set_index("pair")["apis"].to_dict(), training.set_index("pair")["apis"].to_dict()
+    rows = []
+    for pair, part in shots.groupby("pair", sort=False)["shot"]:
+        right, shown = gold[pair], [names[shot] for shot in part]
+        overlap = [jaccard(one, right) for one in shown]
+        lcs = [similarity(one, right) if near else 0.0 for one, near in zip(shown, overlap, strict=True)]
+        for k in ks:
+            covered = len(set(right) & set().union(*shown[:k])) / len(set(right))
+            values = {"jaccard": np.mean(overlap[:k]), "lcs": np.mean(lcs[:k]), "coverage": covered}
+            rows += [(pair, k, metric, value) for metric, value in values.items()]
+    return pd.DataFrame(rows, columns=["pair", "k", "metric", "value"])
 
 
 def shot_positions(shots: pd.DataFrame, pool: Sequence[str], k: int) -> pd.Series:

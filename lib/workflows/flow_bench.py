@@ -12,14 +12,15 @@ An API's connector is the application that its id begins with. A task for a pers
 
 An edit and the request whose flow it edits are of one family, and so are edits of one flow and edits of an edit; a
 request's few-shots come from other families, so that none shows the flow that is asked for, not even as the one to be
-edited. Two in-context models that come with the project read few-shots and definitions; neither has seen these APIs.
-Families are dealt to them in turn. A request for an edit brings the flow to edit, in the few-shots as in the question.
+edited. A request for an edit brings the flow to edit, in the few-shots as in the question. The in-context models that
+come with the project have seen none of these APIs; families are dealt to them in turn.
 """
 
 from __future__ import annotations
 
 import ast
 import itertools
+import json
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -34,22 +35,13 @@ from scipy.sparse.csgraph import connected_components
 
 from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, Text, one_line, read_json_records, read_yaml, validated
-from lib.workflows import language
+from lib.workflows import few_shots
 from lib.workflows.apis import Connector, Operation
 from lib.workflows.apis import Field as Parameter
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.clauses import cut_by_rules
-from lib.workflows.few_shots import (
-    few_shot_definitions,
-    few_shot_scores,
-    jaccard,
-    ranked_shots,
-    shot_positions,
-    usual_number,
-)
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.in_context import HALVES, LIMIT, reader_part
-from lib.workflows.language import MAX_CHARACTERS, called_apis, parse, print_flow
+from lib.workflows.language import MAX_CHARACTERS, Flow, called_apis, parse, print_flow
 from lib.workflows.prompts import FENCE, PARTS, flow_prompts, metaprompt_parts
 
 TESTS, APIS = "conditional_ootb.yaml", "ootb_catalog.json"
@@ -62,7 +54,7 @@ USER_TASK = Operation(
     description="A task that a person does, where no API can",
     parameters=(Parameter("task", kind="text", summary="Task", description="What the person is to do"),),
 )
-COLUMNS = ["pair", "request", "prior", "dsl", "apis", "given"]
+COLUMNS = ["pair", "request", "prior", "dsl", "apis", "family"]
 
 
 class _Test(BaseModel):
@@ -84,7 +76,7 @@ class _Api(BaseModel):
 class FlowBench(NamedTuple):
     """`catalogue`: its APIs in their order, then `USER_TASK`. `pairs`: one row a request, in the order of the file:
     pair (`flow_bench-1`), request, prior (the flow to edit, empty where one is asked for from nothing), dsl (the right
-    flow), apis (the list of those it calls, in order of text), given (those that the flow to edit calls)."""
+    flow), apis (the list of those it calls, in order of text), family (one text a family, see `families`)."""
 
     catalogue: Catalogue
     pairs: pd.DataFrame
@@ -112,33 +104,31 @@ def read_flow_bench(folder: Path) -> FlowBench:
     """
     catalogue, path, rows = _read_apis(folder / APIS), folder / TESTS, {}
     for test in read_yaml(path, TypeAdapter(_Tests)).tests:
-        where = f"{path}, test {test.uid}"
-        if test.uid in rows:
-            raise InputError(f"{where}: this uid stands twice")
         try:
-            flow, prior = (flow_of_python("".join(code)) if code else None for code in (test.flow, test.prior))
+            if test.uid in rows:
+                raise ValueError("this uid stands twice")
+            flow, *prior = (flow_of_python("".join(code)) for code in (test.flow, test.prior) if code)
+            apis = called_apis(flow)
+            if unknown := [name for name in apis if name not in catalogue]:
+                raise ValueError(f"{APIS} has no API {one_line(unknown[0], 120)}")
         except ValueError as error:
-            raise InputError(f"{where}: {error}") from error
-        assert flow
-        apis = called_apis(flow)
-        if unknown := [name for name in apis if name not in catalogue]:
-            raise InputError(f"{where}: {APIS} has no API {one_line(unknown[0], 120)}")
-        given = (print_flow(prior), called_apis(prior)) if prior else ("", [])
-        rows[test.uid] = (f"flow_bench-{test.uid}", test.request, given[0], print_flow(flow), apis, given[1])
-    return FlowBench(catalogue, pd.DataFrame(list(rows.values()), columns=COLUMNS))
+            raise InputError(f"{path}, test {test.uid}: {error}") from error
+        texts = "".join(map(print_flow, prior)), print_flow(flow)
+        rows[test.uid] = (f"flow_bench-{test.uid}", test.request, *texts, apis)
+    pairs = pd.DataFrame(list(rows.values()), columns=COLUMNS[:-1])
+    return FlowBench(catalogue, pairs.assign(family=families(pairs)))
 
 
 def _read_apis(path: Path) -> Catalogue:
     catalogue = Catalogue({}, {})
     for place, record in read_json_records(path):
-        where = f"{path}, {place}"
-        written = validated(_Api, record, where)
+        written = validated(_Api, record, f"{path}, {place}")
         try:
             name = api_name(written.id)
+            if name in catalogue:
+                raise ValueError(f"{one_line(written.id, 80)!r} stands twice")
         except ValueError as error:
-            raise InputError(f"{where}: id: {error}") from error
-        if name in catalogue:
-            raise InputError(f"{where}: id: {one_line(written.id, 80)!r} stands twice")
+            raise InputError(f"{path}, {place}: id: {error}") from error
         connector, _, operation = name.partition(".")
         app, does = connector.replace("_", " ").strip(), operation.rpartition("__")[2].replace("_", " ")
         catalogue.connectors[connector] = Connector(connector, app, (app,))
@@ -157,8 +147,6 @@ _COMPARED: dict[type, str] = {
     ast.Eq: "==", ast.Is: "==", ast.NotEq: "!=", ast.IsNot: "!=",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
-# Some flows have other languages' words for True, False and None.
-_CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "Null": None}
 
 
 def api_name(api_id: str) -> str:
@@ -177,14 +165,12 @@ def api_name(api_id: str) -> str:
     if not found:
         raise ValueError(f"{one_line(api_id, 80)!r} is no id such as Jira_Issue__2_0_0__create_Issue")
     subject, operation = found.groups()
-    things = [operation[place.end() :] for place in re.finditer("_", operation)]
-    application = next(
-        (subject.removesuffix(f"_{thing}") for thing in things if subject.endswith(f"_{thing}")), subject
-    )
+    ends = [operation[place.start() :] for place in re.finditer("_", operation)]
+    application = subject.removesuffix(next(filter(subject.endswith, ends), ""))
     return f"{application}.{api_id[len(application) + 1 :]}"
 
 
-def flow_of_python(code: str) -> language.Flow:
+def flow_of_python(code: str) -> Flow:
     """The flow that a benchmark's Python says. Raises ValueError where it is no Python of this subset, or a flow of it
     would be beyond the bounds of our language."""
     if len(code) > MAX_CHARACTERS:
@@ -193,117 +179,52 @@ def flow_of_python(code: str) -> language.Flow:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that Python will refuse one day
             module = ast.parse(code)
-        flow = language.Flow(tuple(map(_statement, module.body)))
-        if parse(print_flow(flow)) != flow:
-            raise ValueError("a flow that our language says differently")
+        return parse(_block(module.body)[1:-1])
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno or 1}: no Python: {error.msg}") from error
     except (RecursionError, MemoryError):
         raise ValueError("nested too deeply") from None
-    return flow
 
 
-def _statement(node: ast.stmt) -> language.Statement:
+def _block(body: Sequence[ast.stmt]) -> str:
+    return f"{{{' '.join(map(_said, body))}}}"
+
+
+def _said(node: ast.AST) -> str:
+    """What a node says in our language; conditions stand in brackets, so that they are refused where a value must."""
     match node:
         case ast.Assign(targets=[ast.Name(id=variable)], value=ast.Call() as call):
-            return _call(call, variable)
+            return f"{variable} = {_said(call)}"
         case ast.Expr(value=ast.Call() as call):
-            return _call(call, None)
-        case ast.For(target=ast.Name(id=variable), iter=items, body=body, orelse=[]):
-            return language.For(variable, _reference(items), tuple(map(_statement, body)))
-        case ast.If(test=test, body=body, orelse=otherwise):
-            branch = language.Branch(_condition(test), tuple(map(_statement, body)))
-            rest = tuple(map(_statement, otherwise))
-            if len(rest) == 1 and isinstance(rest[0], language.If):  # `elif`
-                return language.If((branch, *rest[0].branches), rest[0].otherwise)
-            return language.If((branch,), rest)
-    raise _unknown(node)
-
-
-def _call(node: ast.Call, variable: str | None) -> language.Call:
-    match node:
+            return _said(call)
         case ast.Call(func=ast.Name(id="user_task"), args=[ast.Constant(value=str(task))], keywords=[]):
-            return language.Call(USER_TASK.name, language.Object((("task", task),)), variable)
+            return f"{USER_TASK.name}({json.dumps({'task': task})});"
         case ast.Call(func=ast.Name(id=api), args=[], keywords=[]):
-            return language.Call(api_name(api), variable=variable)
-    raise _unknown(node)
-
-
-def _condition(node: ast.expr) -> language.Condition:
-    match node:
+            return f"{api_name(api)}();"
+        case ast.For(target=ast.Name(id=variable), iter=items, body=body, orelse=[]):
+            return f"for ({variable} of {_said(items)}) {_block(body)}"
+        case ast.If(test=test, body=body, orelse=otherwise):
+            rest = (
+                _said(otherwise[0]) if len(otherwise) == 1 and isinstance(otherwise[0], ast.If) else _block(otherwise)
+            )
+            return f"if ({_said(test)}) {_block(body)}" + (f" else {rest}" if otherwise else "")
         case ast.BoolOp(op=operator, values=parts):
-            conditions = tuple(map(_condition, parts))
-            return language.And(conditions) if isinstance(operator, ast.And) else language.Or(conditions)
+            return f"({(' && ' if isinstance(operator, ast.And) else ' || ').join(map(_said, parts))})"
         case ast.UnaryOp(op=ast.Not(), operand=inner):
-            return language.Not(_condition(inner))
+            return f"(!{_said(inner)})"
         case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as operator], comparators=[right]):
-            found = language.Comparison("contains", _operand(right), _operand(left))
-            return found if isinstance(operator, ast.In) else language.Not(found)
-        case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARED:
-            return language.Comparison(_COMPARED[type(operator)], _operand(left), _operand(right))
-    return _operand(node)
-
-
-def _operand(node: ast.expr) -> language.Operand:
-    match node:
+            return f"({'!' * isinstance(operator, ast.NotIn)}contains({_said(right)}, {_said(left)}))"
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            return f"({_said(left)} {_COMPARED[type(operator)]} {_said(right)})"
         case ast.Constant(value=None | bool() | int() | float() | str() as value):
-            return value
+            return json.dumps(value, allow_nan=False)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return -value
-        case ast.Name(id=name) if name in _CONSTANTS:
-            return _CONSTANTS[name]
-    return _reference(node)
-
-
-def _reference(node: ast.expr) -> language.Reference:
-    path: list[str] = []
-    while isinstance(node, ast.Attribute):
-        path.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        raise _unknown(node)
-    return language.Reference(node.id, tuple(reversed(path)))
-
-
-def _unknown(node: ast.stmt | ast.expr) -> ValueError:
-    return ValueError(f"line {node.lineno}: a flow of the benchmark has no {type(node).__name__} here")
-
-
-# ---------------------------------------------------------------- which APIs a request needs
-
-CUTOFFS = (10, 50)  # of the published recall
-
-
-def api_recall(bench: FlowBench, embed: Callable[[Sequence[str]], np.ndarray]) -> pd.DataFrame:
-    """Recall of the APIs that a request needs, `USER_TASK` left out, by cosine with their ids and descriptions.
-
-    The published recall tells neither what of a request was searched for (`asked`: the whole `request`, or its
-    `clauses`, an API being as near as to the nearest), nor what counts as needed (`reading`): all APIs of the `flow`,
-    or the same, of which those in the flow to edit are `given`, found without a search.
-
-    Args:
-        embed: texts to unit vectors, one row a text.
-
-    Returns:
-        columns pair, asked, reading, k (of `CUTOFFS`), value (percent); of equally near APIs the first comes first.
-    """
-    apis, parts = [api for api in bench.catalogue if api is not USER_TASK], bench.pairs["request"].map(cut_by_rules)
-    column = {api.name: i for i, api in enumerate(apis)}
-    texts = [f"{api.name.replace('.', '_', 1)}: {api.description}" for api in apis]
-    vectors, starts = embed(texts).T, np.cumsum([0, *parts.map(len)])[:-1]
-    near = {"request": embed(bench.pairs["request"].tolist()) @ vectors}
-    near["clauses"] = np.maximum.reduceat(embed(parts.explode().tolist()) @ vectors, starts)
-    rows = []
-    for asked, scores in near.items():
-        places = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1)
-        for place, pair in zip(places, bench.pairs.itertuples(), strict=True):
-            needed = [name for name in dict.fromkeys(pair.apis) if name in column]
-            given = np.isin(needed, list(pair.given))
-            for k in CUTOFFS if needed else ():
-                found = place[[column[name] for name in needed]] < k
-                rows.append((pair.pair, asked, "flow", k, 100 * found.mean()))
-                rows.append((pair.pair, asked, "given", k, 100 * (found | given).mean()))
-    return pd.DataFrame(rows, columns=["pair", "asked", "reading", "k", "value"])
+            return f"-{json.dumps(value, allow_nan=False)}"
+        case ast.Name(id=name):
+            return "null" if name == "Null" else name  # some flows have other languages' words for True, False and None
+        case ast.Attribute(value=of, attr=key):
+            return f"{_said(of)}?['{key}']"
+    raise ValueError(f"line {getattr(node, 'lineno', 1)}: a flow of the benchmark has no {type(node).__name__} here")
 
 
 # ---------------------------------------------------------------- few-shots
@@ -315,49 +236,35 @@ def families(pairs: pd.DataFrame) -> list[str]:
     """One label a request, the same for an edit, other edits of the same flow, the request for that flow and the edits
     of any of these: a text, the first of the family."""
     links = [(prior or dsl, dsl) for prior, dsl in zip(pairs["prior"], pairs["dsl"], strict=True)]
-    texts = list(dict.fromkeys(text for link in links for text in link))
-    place = {text: number for number, text in enumerate(texts)}
-    ends = np.array([[place[one], place[other]] for one, other in links], dtype=int).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(links)), ends), shape=(len(texts), len(texts)))
+    place, texts = pd.factorize(pd.Series([text for link in links for text in link], dtype=object))
+    graph = coo_array((np.ones(len(links)), (place[::2], place[1::2])), shape=(len(texts), len(texts)))
     _, component = connected_components(graph, directed=False)
-    first = {number: text for text, number in reversed(list(zip(texts, component, strict=True)))}
-    return [first[component[place[dsl]]] for _, dsl in links]
+    _, first = np.unique(component, return_index=True)
+    return texts[first[component[place[1::2]]]].tolist()
 
 
 def shots_of_others(pairs: pd.DataFrame, nearness: np.ndarray, k: int = SHOTS) -> pd.DataFrame:
-    """The `k` nearest requests of other families: columns pair, rank (from 1), shot.
-
-    Args:
-        nearness: (requests, requests), of each to the one of the row.
-    """
-    names, ids = np.array(families(pairs), dtype=object), pairs["pair"].to_numpy()
+    """The `k` nearest requests of other families: columns pair, rank (from 1), shot. `nearness`: (requests, requests),
+    of each to the one of the row."""
+    names, ids = pairs["family"].to_numpy(), pairs["pair"].to_numpy()
     scores = np.where(names[:, None] != names[None, :], nearness, -np.inf)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    shots = ranked_shots(ids, ids, order)
+    shots = few_shots.ranked_shots(ids, ids, order)
     return shots[np.take_along_axis(scores, order, axis=1).ravel() > -np.inf].reset_index(drop=True)
 
 
 def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """`few_shot_scores` of the first and of five few-shots, by who selects them: columns method, pair, family, k,
-    metric, value.
-
-    Besides the encoders: `random`, the mean over all that may be shown, and `oracle_shots`, those of highest Jaccard
-    similarity to the right flow.
-
-    Args:
-        vectors: {method: unit vectors of the requests, one row a request}.
-    """
-    overlap = np.array([[jaccard(one, other) for other in pairs["apis"]] for one in pairs["apis"]])
+    """Scores of the first and of five few-shots by who selects them: columns method, family and those of
+    `lib.workflows.few_shots.few_shot_scores`. Besides the encoders (`vectors`: unit vectors of the requests, one row a
+    request) these are `random`, the mean over all that may be shown, and `oracle_shots`, those of highest Jaccard
+    similarity to the right flow."""
+    overlap = np.array([[few_shots.jaccard(one, other) for other in pairs["apis"]] for one in pairs["apis"]])
     near = {method: rows @ rows.T for method, rows in vectors.items()} | {"oracle_shots": overlap}
-    parts = [
-        few_shot_scores(shots_of_others(pairs, nearness), pairs, pairs, [1, SHOTS]).assign(method=method)
-        for method, nearness in near.items()
-    ]
-    every = few_shot_scores(shots_of_others(pairs, overlap, len(pairs)), pairs, pairs, [len(pairs)])
-    every = every[every["metric"] != "coverage"]
-    scores = pd.concat([*parts, *(every.assign(method="random", k=k) for k in (1, SHOTS))], ignore_index=True)
-    family = dict(zip(pairs["pair"], families(pairs), strict=True))
-    return scores.assign(family=scores["pair"].map(family))[["method", "pair", "family", "k", "metric", "value"]]
+    shots, ks = {method: shots_of_others(pairs, nearness) for method, nearness in near.items()}, [1, SHOTS]
+    parts = [few_shots.few_shot_scores(one, pairs, pairs, ks).assign(method=method) for method, one in shots.items()]
+    every = few_shots.few_shot_scores(shots_of_others(pairs, overlap, len(pairs)), pairs, pairs, [len(pairs)])
+    parts += [every[every["metric"] != "coverage"].assign(method="random", k=k) for k in ks]
+    return pd.concat(parts, ignore_index=True).merge(pairs[["pair", "family"]], on="pair")
 
 
 # ---------------------------------------------------------------- flows
@@ -374,11 +281,6 @@ CONDITIONS = (
     (INSTRUCT, "fd", "free"),
     (INSTRUCT, "sfd", "grammar"),
 )
-
-
-def some_requests(pairs: pd.DataFrame, n: int, seed: int) -> np.ndarray:
-    """Positions of `n` requests, or all where there are no more, in their order; drawn without a look at the flows."""
-    return np.sort(np.random.default_rng(seed).permutation(len(pairs))[:n])
 
 
 def bench_prompts(
@@ -404,13 +306,12 @@ def bench_prompts(
     pairs, catalogue, rows = bench.pairs, bench.catalogue, list(rows)
     edits = [f" Edit this flow: {' '.join(prior.split())}" if prior else "" for prior in pairs["prior"]]
     examples = pairs.assign(request=pairs["request"].str.strip() + edits)
-    near = shot_positions(shots, pairs["pair"].tolist(), SHOTS).reindex(pairs["pair"])
-    fd = [few_shot_definitions(chosen, pairs["apis"].tolist()) for chosen in near]
+    near = few_shots.shot_positions(shots, pairs["pair"].tolist(), SHOTS).reindex(pairs["pair"])
+    fd = [few_shots.few_shot_definitions(chosen, pairs["apis"].tolist()) for chosen in near]
     names = np.array([api.name for api in catalogue], dtype=object)
-    sfd = names[nearest(api_vectors, request_vectors[rows], usual_number(fd))[0]].tolist()
-    family = families(pairs)
-    dealt = dict(zip(dict.fromkeys(family), itertools.cycle(WRITERS), strict=False))
-    about = pd.DataFrame({"unit": pairs["pair"], "family": family, "model": [dealt[name] for name in family]})
+    sfd = names[nearest(api_vectors, request_vectors[rows], few_shots.usual_number(fd))[0]].tolist()
+    dealt = dict(zip(pairs["family"].unique(), itertools.cycle(WRITERS), strict=False))
+    about = pairs[["pair", "family"]].rename(columns={"pair": "unit"}).assign(model=pairs["family"].map(dealt))
     about, parts = about.iloc[rows].reset_index(drop=True), []
     for writer, definitions, decoding in CONDITIONS:
         made = flow_prompts(
@@ -432,16 +333,12 @@ def bench_prompts(
 
 def bench_copies(bench: FlowBench, rows: Sequence[int], shots: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """What writes without a model: the nearest few-shot's flow as it stands, by selector, and where there is a flow to
-    edit, that flow as it stands (`copy_prior`; where there is none, the first selector's nearest).
-
-    Returns:
-        condition, unit, family, text.
-    """
-    pairs = bench.pairs.assign(family=families(bench.pairs)).iloc[list(rows)]
-    dsl, texts = bench.pairs.set_index("pair")["dsl"], {}
+    edit, that flow as it stands (`copy_prior`; where there is none, the first selector's nearest). Columns condition,
+    unit, family, text."""
+    pairs, texts = bench.pairs.iloc[list(rows)], {}
     for selector, found in shots.items():
         first = found[found["rank"] == 1].set_index("pair")["shot"]
-        texts[f"copy_{selector}"] = dsl[first[pairs["pair"]]].tolist()
+        texts[f"copy_{selector}"] = bench.pairs.set_index("pair")["dsl"][first[pairs["pair"]]].tolist()
     copied = next(iter(texts.values()))
     texts["copy_prior"] = [prior or other for prior, other in zip(pairs["prior"], copied, strict=True)]
     about = pairs[["pair", "family"]].rename(columns={"pair": "unit"})

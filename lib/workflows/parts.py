@@ -19,6 +19,7 @@ import pandas as pd
 from lib.generation.finetune import Training, finetune_language_model, pairs_hash
 from lib.generation.local import fingerprint, load_tokenizer
 from lib.generation.models import locate
+from lib.retrieval.neighbours import mine_pairs
 from lib.retrieval.training import Tuning, tune_encoder
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parts import NONE, Adapter, Recipe, Shipped, adapter_of, ship_made, shipped
@@ -71,8 +72,7 @@ def reader_parts(prompts: int, seed: int = 0) -> list[Part]:
 
 def all_parts() -> list[Part]:
     """Every part, in the order of making."""
-    whole = [part_of(kind, size) for kind, sizes in SIZES.items() for size in sizes]
-    return [*whole, *reader_parts(SHORT_PROMPTS)]
+    return [*(part_of(kind, n) for kind, sizes in SIZES.items() for n in sizes), *reader_parts(SHORT_PROMPTS)]
 
 
 # ---------------------------------------------------------------- what they learn from
@@ -121,9 +121,13 @@ class FlowWorld:
 
     @functools.cached_property
     def mined(self) -> pd.DataFrame:
-        """Pairs of training requests that encoders learn from, of `lib.workflows.few_shots.mine_training_pairs`."""
-        how = MINED, THRESHOLD, self.seed, self.search.progress
-        return few_shots.mine_training_pairs(self.flows, self.vectors, *how)
+        """Pairs of training requests that encoders learn from, columns a, b (ids of flows), cosine, positive, as
+        `lib.retrieval.neighbours.mine_pairs` draws them; none of fewer than two requests."""
+        trained, ids = (self.flows["split"] == "training").to_numpy(), self.training["pair"].to_numpy()
+        if len(ids) < 2:
+            return pd.DataFrame({"a": [], "b": [], "cosine": [], "positive": []})
+        mined, _ = mine_pairs(self.vectors[trained], MINED, THRESHOLD, self.seed, self.search.progress)
+        return mined.assign(a=ids[mined["a"]], b=ids[mined["b"]])
 
     @functools.cached_property
     def halves(self) -> dict[str, in_context.Half]:
@@ -188,36 +192,32 @@ def find(part: Part, world: FlowWorld) -> Shipped:
 
 
 def take_or_train(
-    part: Part, world: FlowWorld, output: Path, take: bool = True, limit: int = SHORT, **machine
+    part: Part, world: FlowWorld, output: Path, take: bool = True, limit: int = SHORT, least: int = 1, **machine
 ) -> Adapter:
     """The shipped part where it fits and is wanted, else one trained at `output`, from where a training that was killed
     goes on; an equal one that is finished there is taken.
 
     Args:
         limit: as for `rows_of`.
+        least: rows that it must find to learn from.
         machine: threads, progress.
 
     Raises:
-        ValueError: the world has nothing that it could learn from.
+        ValueError: the world has fewer.
     """
     found = find(part, world) if take else NONE
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
     rows = rows_of(part, world, limit)
-    if rows.empty:
-        raise ValueError(f"this world is too small for {part.name}: there is nothing to learn from")
-    return replace(trained_on(rows, part, world, output, **machine), reason=found.reason)
-
-
-def trained_on(rows: pd.DataFrame, part: Part, world: FlowWorld, output: Path, **machine) -> Adapter:
-    """A part trained at `output` on rows of `rows_of`."""
+    if len(rows) < least:
+        raise ValueError(f"this world is too small for {part.name}: it has {len(rows):,} rows to learn from")
     if isinstance(part.settings, Tuning):
-        return tune_encoder(locate(world.search.encoder), rows, output, part.settings, **machine)
-    settings = replace(part.settings, seed=world.seed) if part.kind == "in_context" else part.settings
-    prompts, targets = rows["prompt"].tolist(), rows["target"].tolist()
-    return finetune_language_model(
-        world.generator, prompts, targets, output, settings, quantization=world.quantization, **machine
-    )
+        made = tune_encoder(locate(world.search.encoder), rows, output, part.settings, **machine)
+    else:
+        settings = replace(part.settings, seed=world.seed) if part.kind == "in_context" else part.settings
+        how = rows["prompt"].tolist(), rows["target"].tolist(), output, settings
+        made = finetune_language_model(world.generator, *how, quantization=world.quantization, **machine)
+    return replace(made, reason=found.reason)
 
 
 def learning_curve(
@@ -255,18 +255,10 @@ def longest_learned(readers: Mapping[str, Adapter]) -> int:
 
 
 def ship_part(part: Part, book: Workbook, root: Path = ROOT, progress: bool = False, **machine) -> str:
-    """Train a part where no shipped one fits, and ship it; see `lib.workbook.parts.Recipe.make`.
-
-    Raises:
-        ValueError: the world has fewer rows than the part learns from.
-    """
+    """Train a part where no shipped one fits, and ship it; see `lib.workbook.parts.Recipe.make`. Raises ValueError
+    where the world has fewer rows than the part learns from."""
     world, output = FlowWorld.of(book, progress), book.data / "trained" / part.name
-    if find(part, world).folder:
-        return ""
-    rows = rows_of(part, world)
-    if len(rows) < part.size:
-        raise ValueError(f"{part.name}: this world has {len(rows):,} of the {part.size:,} that the part learns from")
-    made = trained_on(rows, part, world, output, progress=progress, **machine)
+    made = take_or_train(part, world, output, least=part.size, progress=progress, **machine)
     return ship_made(part.name, output, made, source_of(part, world), None, root)
 
 

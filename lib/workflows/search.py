@@ -1,10 +1,8 @@
 """Search among requests and APIs by one encoder. What it finds for the test requests comes with the project.
 
-Few-shots and definitions of a prompt are nearest neighbours; to find them, 67,000 requests have to be encoded by each
-encoder, ten minutes of two cores. The lists that are found are small: `data/answers/few_shots.npz` keeps them by a hash
-of the encoder's weights and of all texts that were searched and asked. Some of those that are taken from there are
-computed again, among the texts that they hold and others drawn at random. What is not there is computed, and kept
-beside the run's embeddings, from where `make train` puts it into that file.
+To find few-shots, 67,000 requests have to be encoded by each encoder, ten minutes of two cores. The lists found are
+small: `data/answers/few_shots.npz` keeps them by a hash of the encoder's weights and of all texts searched and asked.
+What is not there is computed, and kept beside the run's embeddings, from where `make train` puts it into that file.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from lib.workflows.pairs import request_vectors
 SHIPPED = Path("data") / "answers" / "few_shots.npz"
 OWN = Path("embedded") / "few_shots.npz"  # below a run's artifacts
 DEPTH = 20  # few-shots a request that are found at least, as many as the paper shows at most
-AUDITED, OTHERS = 10, 100  # queries that are computed again, each among so many texts at least
+AUDITED, OTHERS = 5, 50  # queries that are computed again, each among so many texts at least
 
 
 class Search:
@@ -54,7 +52,7 @@ class Search:
 
     @functools.cached_property
     def base(self) -> str:
-        return weights_hash(load_encoder(locate(self.encoder)) if self.adapter else self.model)
+        return _hash_of(self.encoder) if self.adapter else weights_hash(self.model)
 
     @functools.cached_property
     def _known(self) -> list[str]:
@@ -66,11 +64,7 @@ class Search:
         return encode(self.model, list(texts), progress=self.progress, keep=path)
 
     def nearest(
-        self,
-        documents: Sequence[str],
-        queries: Sequence[str],
-        k: int,
-        vectors: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None,
+        self, documents: Sequence[str], queries: Sequence[str], k: int, vectors: Callable[[], tuple] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The `k` nearest documents of each query, best first, and the cosine of the first; see
         `lib.retrieval.neighbours.nearest`.
@@ -82,58 +76,54 @@ class Search:
             row numbers of documents (queries, k or as many as there are), and cosines (queries,).
         """
 
-        def find(documents: Sequence[str], queries: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-            rows, cosines = nearest(self.embed(documents), self.embed(queries), k)
+        def find(documents, queries, whole=False):
+            known = vectors() if whole and vectors else (self.embed(documents), self.embed(queries))
+            rows, cosines = nearest(*known, k)
             return rows, cosines[:, 0]
 
-        def find_all() -> tuple[np.ndarray, np.ndarray]:
-            assert vectors
-            rows, cosines = nearest(*vectors(), k)
-            return rows, cosines[:, 0]
-
-        return self._taken("nearest", documents, queries, k, find, find_all if vectors else None)
+        return self._taken("nearest", documents, queries, k, find)
 
     def by_clause(self, documents: Sequence[str], queries: Sequence[str], k: int) -> np.ndarray:
         """The `k` documents that each query's clauses find in turn, see `lib.workflows.clauses.clause_definitions`."""
 
-        def find(documents: Sequence[str], queries: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        def find(documents, queries, whole=False):
             return clause_definitions(queries, self.embed, self.embed(documents), k), np.zeros(len(queries))
 
         return self._taken("clauses", documents, queries, k, find)[0]
 
-    def _taken(self, how: str, documents, queries, k: int, find, find_all=None) -> tuple[np.ndarray, np.ndarray]:
-        """Lists that come with the project, some computed again; else those of an earlier run, else those found now."""
+    def _taken(self, how: str, documents, queries, k: int, find: Callable) -> tuple[np.ndarray, np.ndarray]:
+        """Lists that come with the project, some computed again among what they hold and other documents; else those of
+        an earlier run, else those found now (`find`, told whether among the whole)."""
         documents, queries, k = list(documents), list(queries), min(k, len(documents))
         if not (k and queries):
             return np.empty((len(queries), k), dtype=np.int64), np.zeros(len(queries))
         key = hashlib.sha256(json.dumps([how, *self._known, documents, queries]).encode()).hexdigest()
-        for path in (self.root / SHIPPED, self.data / OWN):
-            kept = read_lists(path, key)
-            if kept.get(key, np.empty((0, 0))).shape[1] >= k:
-                found = kept[key][:, :k].astype(np.int64), kept[f"{key} cosine"]
-                if path == self.root / SHIPPED:
-                    self._audit(found[0], documents, queries, key, find)
-                return found
-        found = find_all() if find_all else find(documents, queries)
-        add_lists(self.data / OWN, {key: found[0].astype(np.uint32), f"{key} cosine": found[1].astype(np.float32)})
-        return found
+        shipped, own = (read_lists(path, key) for path in (self.root / SHIPPED, self.data / OWN))
+        for kept in (shipped, own):
+            if key in kept and kept[key].shape[1] >= k:
+                rows = kept[key][:, :k].astype(np.int64)
+                if kept is shipped:
+                    rng = np.random.default_rng(int(key[:8], 16))
+                    some = rng.permutation(len(queries))[:AUDITED]
+                    among = np.union1d(rows[some], rng.permutation(len(documents))[:OTHERS])
+                    again, _ = find([documents[row] for row in among], [queries[row] for row in some])
+                    self.audited += len(some)
+                    self.agreed += int((among[again] == rows[some]).all(axis=1).sum())
+                return rows, kept[f"{key} cosine"]
+        rows, cosines = find(documents, queries, whole=True)
+        add_lists(self.data / OWN, {key: rows.astype(np.uint32), f"{key} cosine": cosines.astype(np.float32)})
+        return rows, cosines
 
-    def _audit(self, kept: np.ndarray, documents: list[str], queries: list[str], key: str, find) -> None:
-        """Compute some of the kept lists again, among what they hold and other documents."""
-        rng = np.random.default_rng(int(key[:8], 16))
-        some = rng.permutation(len(queries))[:AUDITED]
-        among = np.union1d(kept[some], rng.permutation(len(documents))[:OTHERS])
-        again, _ = find([documents[row] for row in among], [queries[row] for row in some])
-        self.audited += len(some)
-        self.agreed += int((among[again] == kept[some]).all(axis=1).sum())
+
+@functools.cache
+def _hash_of(encoder: str) -> str:
+    return weights_hash(load_encoder(locate(encoder)))
 
 
 def near_training(search: Search, pairs: pd.DataFrame, asked: pd.DataFrame, k: int = DEPTH):
     """The training requests nearest to all that few-shots are looked up for, as `Search.nearest` returns them.
 
-    Args:
-        pairs: columns pair, split, request.
-        asked: of `lib.workflows.few_shots.asked_requests`: the pairs outside training, then others.
+    `pairs`: columns pair, split, request; `asked`: of `lib.workflows.few_shots.asked_requests` of these pairs.
     """
     trained = (pairs["split"] == "training").to_numpy()
     documents, queries = pairs["request"][trained].tolist(), asked["request"].tolist()

@@ -12,7 +12,6 @@ from lib.workflows.few_shots import (
     few_shot_scores,
     jaccard,
     lexical_shots,
-    mine_training_pairs,
     oracle_shots,
     permuted_targets,
     random_shots,
@@ -49,13 +48,6 @@ def mined(training):
     return pd.DataFrame({"a": names[a], "b": names[b], "positive": rng.random(len(a)) < 0.2})
 
 
-def test_jaccard_is_of_sets():
-    assert jaccard(["a", "b", "b"], ["b", "c"]) == pytest.approx(1 / 3)
-    assert jaccard(["a", "b"], ["b", "a", "a"]) == 1.0
-    assert jaccard(["a"], []) == jaccard(["a"], ["b"]) == 0.0
-    assert jaccard([], []) == 1.0
-
-
 # ---------------------------------------------------------------- pairs to tune on
 
 
@@ -73,17 +65,13 @@ def test_samples_are_balanced_and_nested_and_do_not_depend_on_the_order(mined):
 
 def test_scored_pairs_hold_both_requests_and_the_similarity_of_their_flows(mined, training):
     rows = scored_pairs(mined, training.sample(frac=1, random_state=1))
-    assert list(rows) == ["sentence1", "sentence2", "score", "positive"]
     by_id = training.set_index("pair")
     for i in (0, 7, len(rows) - 1):
         one, other = by_id.loc[mined["a"].iloc[i]], by_id.loc[mined["b"].iloc[i]]
         assert rows.loc[i, ["sentence1", "sentence2"]].tolist() == [one["request"], other["request"]]
-        assert rows["score"][i] == jaccard(one["apis"], other["apis"])
-    assert rows["score"].between(0, 1).all()
-    assert rows["score"].nunique() > 3
+        left, right = set(one["apis"]), set(other["apis"])
+        assert rows["score"][i] == len(left & right) / len(left | right)
     assert (rows["positive"].to_numpy() == mined["positive"].to_numpy()).all()
-    with pytest.raises(KeyError):
-        scored_pairs(mined, training.iloc[5:])
     assert scored_pairs(mined.iloc[:0], training).empty
 
 
@@ -96,38 +84,28 @@ def test_permuted_targets_stay_with_their_kind(mined, training):
         assert (before != after).any()
     texts = ["sentence1", "sentence2", "positive"]
     pd.testing.assert_frame_equal(rows[texts], control[texts])
-    pd.testing.assert_frame_equal(control, permuted_targets(rows, seed=1))
-    assert (control["score"] != permuted_targets(rows, seed=2)["score"]).any()
 
 
 # ---------------------------------------------------------------- few-shots
 
 
-def test_the_oracle_shows_the_most_similar_flows(flows, training):
-    shots = oracle_shots(flows, training, 6, seed=0)
+@pytest.mark.parametrize("k", [6, 70])
+def test_the_oracle_shows_the_most_similar_flows_in_any_order(flows, training, k):
+    shots = oracle_shots(flows, training, k, seed=0)
+    pd.testing.assert_frame_equal(shots, oracle_shots(flows, training.sample(frac=1, random_state=0), k, seed=0))
+    assert (shots["shot"] != oracle_shots(flows, training, k, seed=1)["shot"]).any(), "of ties others"
     right, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
-    shots["jaccard"] = [jaccard(right[p], names[s]) for p, s in zip(shots["pair"], shots["shot"], strict=True)]
     for pair, group in shots.groupby("pair"):
-        best = sorted((jaccard(right[pair], other) for other in names), reverse=True)[:6]
-        assert group["jaccard"].tolist() == best
-        assert group["rank"].tolist() == [1, 2, 3, 4, 5, 6]
+        best = sorted((jaccard(right[pair], other) for other in names), reverse=True)[:k]
+        assert [jaccard(right[pair], names[shot]) for shot in group["shot"]] == best
         assert group["shot"].is_unique
-
-
-def test_ties_of_the_oracle_depend_on_the_seed_and_not_on_the_order(flows, training):
-    first = oracle_shots(flows, training, 4, seed=0)
-    again = oracle_shots(flows, training.sample(frac=1, random_state=0), 4, seed=0)
-    pd.testing.assert_frame_equal(first, again)
-    assert (first["shot"] != oracle_shots(flows, training, 4, seed=1)["shot"]).any()
 
 
 def test_random_shots_are_distinct_and_seeded_by_the_flow(flows, training):
     shots = random_shots(flows, training, 10, seed=0)
     assert shots.groupby("pair")["shot"].nunique().eq(10).all()
-    assert set(shots["shot"]) <= set(training["pair"])
     part = random_shots(flows.iloc[3:5], training, 10, seed=0)
     assert part["shot"].tolist() == shots[shots["pair"].isin(part["pair"])]["shot"].tolist()
-    assert (shots["shot"] != random_shots(flows, training, 10, seed=1)["shot"]).any()
     assert len(random_shots(flows, training.iloc[:4], 10, seed=0)) == 4 * len(flows)
 
 
@@ -148,22 +126,6 @@ def test_scores_of_few_shots_by_hand():
         for metric, value in values.items():
             assert scores[pair, k, metric] == pytest.approx(value), (pair, k, metric)
     assert len(scores) == 2 * 3 * 3
-
-
-def test_mined_pairs_are_of_training_and_named_by_their_ids():
-    pairs = pd.DataFrame({"pair": list("abcd"), "split": ["test", "training", "training", "training"]})
-    vectors = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], dtype=np.float32)
-    found = mine_training_pairs(pairs, vectors, 2, 0.7, seed=3)
-    assert found.loc[found["positive"], ["a", "b"]].to_numpy().tolist() == [["b", "c"]]
-    assert set(found["a"]) | set(found["b"]) == {"b", "c", "d"}
-
-
-def test_one_training_pair_has_no_pairs_to_mine():
-    pairs = pd.DataFrame({"pair": ["a", "b"], "split": ["test", "training"]})
-    found = mine_training_pairs(pairs, np.eye(2, dtype=np.float32), 2, 0.7, seed=3)
-    assert len(found) == 0
-    assert list(found) == ["a", "b", "cosine", "positive"]
-    assert found["positive"].dtype == bool
 
 
 def test_lexical_shots_share_words_and_ties_keep_the_order():

@@ -80,11 +80,17 @@ def test_names_say_kind_and_size_and_every_part_that_is_there_is_in_the_table():
 # ---------------------------------------------------------------- what they learn from
 
 
-def test_shuffled_targets_are_the_same_pairs(world):
-    plain, control = (rows_of(part_of(kind, 48), world) for kind in ("tst", "tst_shuffled"))
-    assert plain["sentence1"].equals(control["sentence1"])
-    assert sorted(plain["score"]) == sorted(control["score"])
-    assert not plain["score"].equals(control["score"])
+def test_mined_pairs_are_of_training_and_named_by_their_ids(make_world):
+    flows = pd.DataFrame({"pair": list("abcd"), "split": ["test", *["training"] * 3], "request": list("abcd")})
+    world = make_world(flows=flows)
+    del vars(world)["mined"]
+    vars(world)["vectors"] = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], dtype=np.float32)
+    found = world.mined
+    assert found.loc[found["positive"], ["a", "b"]].to_numpy().tolist() == [["b", "c"]]
+    assert set(found["a"]) | set(found["b"]) == {"b", "c", "d"}
+    alone = make_world(flows=flows.head(2))
+    del vars(alone)["mined"]
+    assert len(alone.mined) == 0
 
 
 def test_an_in_context_model_reads_short_prompts_over_its_half(world, monkeypatch):
@@ -214,7 +220,7 @@ def test_a_part_is_made_once_and_anew_where_one_pair_changed(make_world, tmp_pat
     worlds.append(make_world(flows=changed))
     assert module.ship_part(part, book, tmp_path).startswith("48 rows in")
     assert "other pairs" in shipped("tst-48", *known, tmp_path).reason
-    with pytest.raises(ValueError, match="tst-90: this world has 48 of the 90"):
+    with pytest.raises(ValueError, match="too small for tst-90: it has 48 rows"):
         module.ship_part(part_of("tst", 90), book, tmp_path)
 
 
