@@ -12,6 +12,7 @@ A value is the mean over units of the mean within each unit, as at TREC: many to
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -146,11 +147,15 @@ def weighted_means(values: np.ndarray, over: Resampling, weights: np.ndarray | N
         values: (units, columns) with NaN where a unit has no value; `over.units` is not looked at.
         weights: (units, columns) such as numbers of queries; None weighs all alike.
     """
-    drawn = np.random.default_rng(over.seed).multinomial(
-        len(values), np.full(len(values), 1 / len(values)), size=over.samples
-    )
+    drawn = _drawn(len(values), over.samples, over.seed)
     present = ~np.isnan(values) * (1.0 if weights is None else weights)
     return _ratio(drawn @ (present * np.nan_to_num(values)), drawn @ present)
+
+
+@functools.lru_cache(maxsize=2)
+def _drawn(units: int, samples: int, seed: int) -> np.ndarray:
+    """How often each unit is drawn, (samples, units): the same for all tables of as many units."""
+    return np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=samples).astype(float)
 
 
 def _columns(values: np.ndarray) -> np.ndarray:
