@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -155,12 +154,12 @@ def rates(outcomes: pd.DataFrame, percent: Collection[str], samples: int, seed: 
     Returns:
         columns condition, metric, value, ci_low, ci_high, n (units), counted (of them); NaN where nothing is counted.
     """
-    rows = []
-    for (condition, metric), part in outcomes.groupby(["condition", "metric"], sort=False):
-        top = 100.0 if metric in percent else 1.0
-        found = mean_interval(_values(part, top), Resampling(part["unit"].to_numpy(), samples, seed), top)
-        counted = part.loc[part["denominator"] > 0, "unit"].nunique()
-        rows.append((condition, metric, *found, part["unit"].nunique(), counted))
+    rows, metrics = [], outcomes["metric"].unique()
+    scale = np.where(pd.Index(metrics).isin(list(percent)), 100.0, 1.0)
+    for condition, values in _values(outcomes).items():
+        found = mean_interval(values, Resampling(values.index, samples, seed), 1.0)
+        columns = zip(metrics, *(part * scale for part in found), values.notna().sum(), strict=True)
+        rows += [(condition, metric, *three, len(values), n) for metric, *three, n in columns]
     return pd.DataFrame(rows, columns=["condition", "metric", "value", "ci_low", "ci_high", "n", "counted"])
 
 
@@ -168,25 +167,24 @@ def rate_differences(
     outcomes: pd.DataFrame, pairs: Sequence[tuple[str, str]], percent: Collection[str], samples: int, seed: int
 ) -> pd.DataFrame:
     """Differences a − b of pairs of conditions of `rates`, on the units that count on both sides: columns a, b, metric,
-    delta, ci_low, ci_high, p_value, n (units that both have), counted_both (of them: those that count on both sides).
+    delta, ci_low, ci_high, n (units that both have), counted_both (of them: those that count on both sides).
     """
-    rows = []
-    for (a, b), metric in product(pairs, outcomes["metric"].unique()):
-        top = 100.0 if metric in percent else 1.0
-        of_metric = outcomes[outcomes["metric"] == metric]
-        sides = [of_metric[of_metric["condition"] == name] for name in (a, b)]
-        left, right = (pd.Series(_values(part, top)).groupby(part["unit"].to_numpy()).mean() for part in sides)
-        both = pd.concat([left, right], axis=1, join="inner").sort_index().to_numpy()
-        if len(both):
-            over = Resampling(np.arange(len(both)), samples, seed)
-            found = difference_interval(both[:, 0], both[:, 1], over, top)
-            p_value = sign_flip_test(both[:, 0], both[:, 1], over)
-            counted = int((~np.isnan(both).any(axis=1)).sum())
-            rows.append((a, b, metric, *found, p_value, len(both), counted))
-    columns = ["a", "b", "metric", "delta", "ci_low", "ci_high", "p_value", "n", "counted_both"]
+    rows, metrics, values = [], outcomes["metric"].unique(), _values(outcomes)
+    scale = np.where(pd.Index(metrics).isin(list(percent)), 100.0, 1.0)
+    for a, b in pairs:
+        left, right = values.get(a, pd.DataFrame()).align(values.get(b, pd.DataFrame()), join="inner", axis=0)
+        if len(left):
+            found = difference_interval(left, right, Resampling(left.index, samples, seed), 1.0)
+            counted = (left.notna() & right.notna()).sum()
+            columns = zip(metrics, *(part * scale for part in found), counted, strict=True)
+            rows += [(a, b, metric, *three, len(left), n) for metric, *three, n in columns]
+    columns = ["a", "b", "metric", "delta", "ci_low", "ci_high", "n", "counted_both"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _values(outcomes: pd.DataFrame, top: float) -> np.ndarray:
-    """Each outcome's value of 0 to `top`, NaN where it does not count."""
-    return top * outcomes["numerator"].to_numpy(float) / outcomes["denominator"].where(outcomes["denominator"] > 0)
+def _values(outcomes: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """{condition: each unit's values of 0 to 1, a column a metric; NaN where it does not count}."""
+    shares = outcomes["numerator"] / outcomes["denominator"].where(outcomes["denominator"] > 0)
+    wide = shares.groupby([outcomes["condition"], outcomes["unit"], outcomes["metric"]], sort=False).mean().unstack()
+    wide = wide[outcomes["metric"].unique()]
+    return {str(name): part.droplevel(0).sort_index() for name, part in wide.groupby(level=0, sort=False)}
