@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 
 from lib.workflows.execution import executed_alike
 from lib.workflows.language import Flow, parse, print_flow
-from lib.workflows.power_automate import ExportError, to_power_automate
-from tests.workflows.exported import read_back
+from lib.workflows.power_automate import ExportError, from_power_automate, to_power_automate
 
 STRUCTURE = json.loads(Path(__file__).with_name("workflow_definition.json").read_text(encoding="utf-8"))
 CHECK = Draft202012Validator(STRUCTURE)
@@ -24,7 +23,7 @@ def back(flow):
     assert not [f"{error.json_path}: {error.message}" for error in CHECK.iter_errors(definition)]
     names = [*names_of(definition["actions"]), *definition["triggers"]]
     assert len(names) == len(set(names))
-    return read_back(definition)
+    return from_power_automate(definition)
 
 
 def names_of(actions):
