@@ -3,7 +3,7 @@
 A condition says whose few-shots a prompt shows and how many, which definitions, which model continues it and what that
 may write. The in-context reader is two models: one learned on half of the connectors, one on the other; a flow is asked
 of the one that learned on the half that the flow's connectors are not of, and flows with connectors of both halves are
-not asked of it.
+not asked of it. The instruct model is a larger one as it comes, asked through its chat template.
 
     rows = asked_rows(parameters)          a row a condition
     asked = to_ask(rows, {"test": 1000}, [0, 1], 60, "in_context")
@@ -17,10 +17,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, Field
 
 from lib.evaluation.comparison import rate_differences, rates
 from lib.evaluation.forensics import chained
@@ -28,7 +29,7 @@ from lib.evaluation.inference import percent
 from lib.generation.answers import estimate_tokens, whole_units
 from lib.generation.local import load_tokenizer
 from lib.generation.models import locate
-from lib.workbook.inputs import InputError
+from lib.workbook.inputs import InputError, validated
 from lib.workbook.parameters import Parameters, is_remote
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, shot_positions, usual_number
@@ -41,17 +42,10 @@ from lib.workflows.scoring import PERCENT, outcomes, score_flows
 
 Counter = Callable[[str], int]
 
-FIELDS = ["selector", "shots", "definitions", "generator", "decoding"]
-MAY_BE = {
-    "selector": ("pretrained", "tst", "random", "other"),
-    "shots": range(101),
-    "definitions": ("none", "instruction", "fd", "sfd", "fd_sfd"),
-    "generator": ("untuned", "finetuned", "in_context"),
-    "decoding": ("free", "catalogue", "snapped"),
-    "flows": range(1, 10**9),
-}
 MEASURED = ("pretrained", "tst")  # selectors whose few-shots bring a number of definitions, as many as SFD may show
 MOST_KEPT = 100  # flows of a condition, at most, whose answers come with the project
+MOST_INSTRUCT = 200  # the same of the instruct model's
+INSTRUCT_TOKENS = 256  # of its flows, at most, whatever a profile says: what it wrote takes hours
 WINDOW = 8192  # tokens that prompt and answer may have, however many more a model takes
 TEST_SETS = ("test", "test_same")  # requests in new wordings, and in those of training
 UNSEEN = "unseen"  # the test set of flows with APIs held out of training
@@ -65,6 +59,17 @@ COPIES = {"copy_pretrained": "pretrained", "copy_tst": "tst"}  # conditions with
 # ---------------------------------------------------------------- conditions
 
 
+class _Row(BaseModel, strict=True):
+    """What a condition of a profile may be, and how many flows of each test set are asked."""
+
+    selector: Literal["pretrained", "tst", "random", "other"]
+    shots: int = Field(ge=0, le=100)
+    definitions: Literal["none", "instruction", "fd", "sfd", "fd_sfd"]
+    generator: Literal["untuned", "finetuned", "in_context", "instruct"]
+    decoding: Literal["free", "catalogue", "snapped"]
+    flows: int = Field(ge=1)
+
+
 class Condition(NamedTuple):
     """What a prompt shows and who continues it.
 
@@ -76,7 +81,7 @@ class Condition(NamedTuple):
     selector: str  # whose few-shots: by the pretrained encoder or TST, drawn at random, or `other`: another request's
     shots: int
     definitions: str = "none"
-    generator: str = "untuned"  # the model as it comes; fine-tuned on requests and flows; taught to read in context
+    generator: str = "untuned"  # the model as it comes; fine-tuned on requests and flows; taught to read; instruct
     decoding: str = "free"
 
     @property
@@ -84,6 +89,9 @@ class Condition(NamedTuple):
         """What the condition is called in artifacts, such as `tst_20_fd_sfd`."""
         parts = [self.selector if self.shots else "no", str(self.shots or "shots")]
         return "_".join([*parts, *(part for part in self[2:] if part not in ("none", "untuned", "free"))])
+
+
+FIELDS = [*Condition._fields]
 
 
 def reader_of(parameters: Parameters) -> str:
@@ -98,26 +106,22 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
     Raises:
         InputError: a row is none, two are the same, or the paper's tables lack a row that all others are compared with.
     """
-    rows, reader, remote = parameters.ablation, reader_of(parameters), is_remote(parameters.untuned_generator)
+    columns, rows, remote = [*_Row.model_fields], parameters.ablation, is_remote(parameters.untuned_generator)
     for row in rows:
-        if not isinstance(row, list | tuple) or len(row) != len(MAY_BE):
-            raise InputError(f"ablation: a row must have {len(MAY_BE)} entries: {', '.join(MAY_BE)}; not {row}")
-        for (field, known), value in zip(MAY_BE.items(), row, strict=True):
-            if value not in known or isinstance(value, bool):
-                may_be = f"{known[0]} to {known[-1]:,}" if isinstance(known, range) else ", ".join(map(str, known))
-                raise InputError(f"ablation: {field} may be {may_be}, not {value!r}: {row}")
-        selector, shots, definitions, generator, decoding, _ = row
-        if selector not in MEASURED and "sfd" in definitions:
+        if not isinstance(row, list | tuple) or len(row) != len(columns):
+            raise InputError(f"ablation: a row must have {len(columns)} entries: {', '.join(columns)}; not {row}")
+        one = validated(_Row, dict(zip(columns, row, strict=True)), f"ablation: {row}")
+        if one.selector not in MEASURED and "sfd" in one.definitions:
             raise InputError(f"ablation: SFD needs the few-shots of one of {', '.join(MEASURED)}: {row}")
-        if generator == "finetuned" and (shots or definitions != "none"):
+        if one.generator == "finetuned" and (one.shots or one.definitions != "none"):
             raise InputError(f"ablation: the fine-tuned model reads no few-shots and no definitions: {row}")
-        if remote and generator == "untuned" and decoding == HELD:
-            raise InputError(f"ablation: a model behind an endpoint cannot be held to a grammar: {row}")
-    frame = pd.DataFrame(rows, columns=list(MAY_BE))
+        if one.decoding == HELD and (one.generator == "instruct" or (remote and one.generator == "untuned")):
+            raise InputError(f"ablation: a model that is asked in a chat is not held to a grammar here: {row}")
+    frame = pd.DataFrame(rows, columns=columns)
     frame.insert(0, "condition", [Condition(*row[:-1]).name for row in rows])
     if twice := frame.loc[frame["condition"].duplicated(), "condition"].tolist():
         raise InputError(f"ablation: two rows are {twice[0]}")
-    needed = [Condition("pretrained", 5, what, reader) for what in ("none", "fd")]
+    needed = [Condition("pretrained", 5, what, reader_of(parameters)) for what in ("none", "fd")]
     for one in (*needed, Condition("pretrained", 0, "none", "finetuned")):
         if one.name not in set(frame["condition"]):
             raise InputError(f"ablation: the paper's row {[*one]} is missing")
@@ -127,9 +131,11 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
 def to_ask(
     rows: pd.DataFrame, sizes: Mapping[str, int], added: Sequence[int], unseen_flows: int, reader: str
 ) -> pd.DataFrame:
-    """Every condition that is asked: the rows on each test set of some size, and with so many unseen flows (0: none)
-    those about APIs held out, with some examples of each added. Columns as of `asked_rows`, test_set, and added."""
+    """Every condition that is asked: the rows on each test set of some size (those of the instruct model on the last
+    one), and with so many unseen flows (0: none) those about APIs held out, with some examples of each added. Columns
+    as of `asked_rows`, test_set, and added."""
     parts = [rows.assign(test_set=name, flows=rows["flows"].clip(upper=n), added=0) for name, n in sizes.items()]
+    parts[:-1] = [part[part["generator"] != "instruct"] for part in parts[:-1]]
     unseen = [
         (unseen_name(n, what), *Condition("pretrained", UNSEEN_SHOTS, what, reader), n)
         for n in added
@@ -146,37 +152,6 @@ def to_ask(
 def unseen_name(added: int, definitions: str) -> str:
     """The name of a condition on APIs held out of training, such as `unseen: 1 new, fd_sfd, free`."""
     return f"unseen: {added} new, {definitions}, free"
-
-
-WORDS = {
-    "pretrained": "pretrained encoder",
-    "tst": "TST",
-    "random": "drawn at random",
-    "other": "of another request",
-    "instruction": "instruction on definitions",
-    "fd": "FD",
-    "sfd": "SFD",
-    "fd_sfd": "FD + SFD",
-    "gold": "gold definitions",
-    "catalogue": "under the grammar",
-    "snapped": "snapped",
-    "untuned": "untuned model",
-    "finetuned": "fine-tuned model",
-    "in_context": "in-context reader",
-}
-
-
-def titles(asked: pd.DataFrame, reader: str) -> dict[str, str]:
-    """{condition: its name for readers, such as `20 few-shots, TST, FD + SFD`}; the usual reader goes unnamed."""
-    named = {}
-    for row in asked.itertuples():
-        shots = f"{row.shots} few-shot{'s' * (row.shots > 1)}, {WORDS[row.selector]}" if row.shots else "no few-shots"
-        if row.test_set == UNSEEN:
-            shots = f"{row.added or 'no'} example{'s' * (row.added != 1)} of each"
-        words = [WORDS["finetuned"] if row.generator == "finetuned" else shots, WORDS.get(row.definitions, "")]
-        words += [WORDS[row.generator]] if row.generator not in (reader, "finetuned") else []
-        named[row.condition] = ", ".join(filter(None, [*words, WORDS.get(row.decoding, "")]))
-    return named | {name: f"nearest flow copied, {WORDS[selector]}" for name, selector in COPIES.items()}
 
 
 # ---------------------------------------------------------------- flows and few-shots
@@ -227,10 +202,9 @@ def asked_of_new_apis(
     """
     training, unseen = flows[flows["split"] == "training"], flows[flows["split"] == UNSEEN]
     drawn = unseen.iloc[np.random.default_rng(seed).permutation(len(unseen))].head(len(unseen) // 3)
-    drawn = _in_one_half_first(drawn)
     rest = unseen[~unseen["pair"].isin(set(drawn["pair"]))]
     rest = rest.iloc[np.random.default_rng(seed).permutation(len(rest))]
-    shots = {}
+    drawn, shots = _in_one_half_first(drawn), {}
     for n in NEW_SHOTS:
         times, examples = dict.fromkeys(new, 0), []
         for row, apis in zip(rest.index, rest["apis"], strict=True):
@@ -248,13 +222,12 @@ def asked_of_new_apis(
 def reading_room(models: Mapping[str, str], max_new_tokens: int) -> dict[str, tuple[int, Counter]]:
     """For each role's model, how many tokens a prompt may have, and what counts them (behind an endpoint estimated)."""
     found: dict[str, tuple[int, Counter]] = {}
-    count: Counter
     for model in dict.fromkeys(models.values()):
-        most, count = WINDOW, estimate_tokens
-        if not is_remote(model):
+        if is_remote(model):
+            found[model] = WINDOW - max_new_tokens, estimate_tokens
+        else:
             tokenizer, config = load_tokenizer(locate(model))
-            most, count = min(config.max_position_embeddings, WINDOW), token_counter(tokenizer)
-        found[model] = most - max_new_tokens, count
+            found[model] = min(config.max_position_embeddings, WINDOW) - max_new_tokens, token_counter(tokenizer)
     return {role: found[model] for role, model in models.items()}
 
 
@@ -331,17 +304,32 @@ class Materials:
 
 
 def write_prompts(
-    asked: pd.DataFrame, materials: Materials, kept: Callable[[pd.DataFrame], Sequence[bool]]
+    asked: pd.DataFrame,
+    materials: Materials,
+    kept: Callable[[pd.DataFrame], Sequence[bool]],
+    only_kept: bool = False,
 ) -> pd.DataFrame:
     """The prompts of `to_ask`, each condition on all of its first `MOST_KEPT` flows whose answers are kept, where these
-    are as many as it is to be asked on; else on so many."""
-    parts = []
+    are as many as it is to be asked on; else on so many.
+
+    Args:
+        only_kept: the instruct model is not asked: its conditions with too few kept answers are left out, and the
+            others are on the flows that all of them have.
+    """
+    parts, whole = [], []
     for row in asked.itertuples(index=False):
-        prompts = materials.prompts(row, max(row.flows, MOST_KEPT))
+        away = only_kept and row.generator == "instruct"
+        prompts = materials.prompts(row, max(row.flows, MOST_INSTRUCT if away else MOST_KEPT))
         units = whole_units(prompts["unit"], kept(prompts))
-        chosen = units if len(units) >= row.flows else prompts["unit"].tolist()[: row.flows]
-        parts.append(prompts[prompts["unit"].isin(chosen)])
-    return pd.concat(parts, ignore_index=True)
+        if len(units) < row.flows:
+            units = [] if away else prompts["unit"].tolist()[: row.flows]
+        elif away:
+            whole.append(set(units))
+        parts.append(prompts[prompts["unit"].isin(units)])
+    made = pd.concat(parts, ignore_index=True)
+    if whole:
+        made = made[(made["model"] != "instruct") | made["unit"].isin(set.intersection(*whole))]
+    return made.reset_index(drop=True)
 
 
 # ---------------------------------------------------------------- ask
@@ -376,7 +364,7 @@ def _asked_with(prompts: pd.DataFrame, generator: str, max_new_tokens: int, remo
     chat = remote or generator == "instruct"
     grammars = [grammar if isinstance(grammar, str) else None for grammar in prompts["grammar"]]
     return {
-        "max_new_tokens": max_new_tokens,
+        "max_new_tokens": min(max_new_tokens, INSTRUCT_TOKENS) if generator == "instruct" else max_new_tokens,
         "stop": [text for text in STOPS[generator] if text.strip() or not chat],
         "chat": chat,
         "grammars": grammars if any(grammars) else None,
@@ -397,14 +385,12 @@ def copied(near: Mapping, flows: pd.DataFrame, answered: pd.DataFrame) -> pd.Dat
     """What writes without any model: for each request that one answered, the flow of its nearest few-shot, by the
     selectors that there are: columns condition (of `COPIES`), test_set, unit, half, text, finished."""
     asked, dsl = answered[["test_set", "unit", "half"]].drop_duplicates("unit"), flows["dsl"].to_numpy()
-    return pd.concat(
-        [
-            asked.assign(condition=name, text=dsl[[shots[0] for shots in near[selector][asked["unit"]]]], finished=True)
-            for name, selector in COPIES.items()
-            if selector in near
-        ],
-        ignore_index=True,
-    )
+    parts = []
+    for name, selector in COPIES.items():
+        if selector in near:
+            texts = dsl[[shots[0] for shots in near[selector][asked["unit"]]]]
+            parts.append(asked.assign(condition=name, text=texts, finished=True))
+    return pd.concat(parts, ignore_index=True)
 
 
 # ---------------------------------------------------------------- score and compare
@@ -419,6 +405,7 @@ def score(answers: pd.DataFrame, flows: pd.DataFrame, catalogue: Catalogue) -> p
 
 
 DELTAS = ["delta", "delta_ci_low", "delta_ci_high"]
+CONTRACT = [*FIELDS, "test_set", "metric", "value", "ci_low", "ci_high", *DELTAS, "n", "published_delta", "table"]
 
 
 def compare_conditions(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:
@@ -437,12 +424,11 @@ def compare_conditions(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, 
     parts = []
     for test_set, part in scores.groupby("test_set", sort=False):
         there = pairs[pairs[["condition", "against"]].isin(set(part["condition"])).all(axis=1)]
-        named = {*there["condition"], *there["against"]}
-        of_flows = outcomes(part[part["condition"].isin(named)])
+        of_flows = outcomes(part[part["condition"].isin({*there["condition"], *there["against"]})])
         rivals = there.loc[there["condition"] != there["against"], ["condition", "against"]].drop_duplicates()
         deltas = rate_differences(of_flows, list(rivals.itertuples(index=False, name=None)), PERCENT, samples, seed)
         names = {"a": "condition", "b": "against", "ci_low": DELTAS[1], "ci_high": DELTAS[2], "n": "shared"}
-        deltas = deltas.rename(columns=names).drop(columns="p_value").astype(dict.fromkeys(DELTAS, float))
+        deltas = deltas.rename(columns=names).astype(dict.fromkeys(DELTAS, float))
         values = there.merge(rates(of_flows, PERCENT, samples, seed), on="condition")
         parts.append(values.merge(deltas, on=["condition", "against", "metric"], how="left").assign(test_set=test_set))
     return pd.concat(parts, ignore_index=True)
@@ -453,12 +439,15 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd
 
     The paper's tables: `1` to `4`. Ours: `fair`: each with five few-shots by the pretrained encoder; `definitions`:
     each with the same without definitions, and with their instruction alone; `grammar`: each with the same decoded
-    freely; `unseen`: APIs held out, with few-shots that do not have them.
+    freely; `instruct`: each of that model with the nearest flow copied, and with its own five few-shots; `unseen`: APIs
+    held out, with few-shots that do not have them.
 
     Args:
         published: columns table, selector, shots, definitions, metric, delta.
     """
-    five, twenty = (Condition("pretrained", shots, "none", reader).name for shots in (5, 20))
+    five, twenty, own = (
+        Condition("pretrained", shots, "none", who).name for shots, who in ((5, reader), (20, reader), (5, "instruct"))
+    )
     against = {1: five, 2: five, 3: twenty, 4: FINETUNED}
     found = [(name, name, str(number)) for number, name in against.items()]
     for row in published.drop_duplicates(["table", *FIELDS[:3]]).itertuples():
@@ -467,7 +456,10 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd
     unseen = asked["test_set"] == UNSEEN
     for row in asked[~unseen].drop_duplicates("condition").itertuples():
         one = Condition(*row[2:7])
-        found.append((one.name, five, "fair"))
+        if one.generator == "instruct":
+            found += [(one.name, other, "instruct") for other in (f"copy_{one.selector}", own)]
+        else:
+            found.append((one.name, five, "fair"))
         if one.definitions not in ("none", "instruction"):
             others = (one._replace(definitions=what) for what in ("none", "instruction"))
             found += [(one.name, other.name, "definitions") for other in others]
@@ -478,9 +470,6 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd
     return pd.DataFrame(found, columns=["condition", "against", "table"])
 
 
-CONTRACT = [*FIELDS, "test_set", "metric", "value", "ci_low", "ci_high", *DELTAS, "n", "published_delta", "table"]
-
-
 def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """The rows of `tables/dsl_ablation.csv`: `CONTRACT`, condition, against. `definitions` has as published what the
     printed cells say of definitions against none.
@@ -489,20 +478,19 @@ def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFram
         compared: of `compare_conditions`, its pairs with a column table.
         published: as for `comparisons`.
     """
-    about = asked.drop_duplicates("condition").set_index("condition")[FIELDS]
-    copies = {name: [selector, 1, "none", "copy", "free"] for name, selector in COPIES.items()}
-    about = pd.concat([about, pd.DataFrame.from_dict(copies, orient="index", columns=FIELDS)])
-    others = compared.loc[~compared["condition"].isin(about.index), "condition"].drop_duplicates()  # of notebook 08
-    kinds = ["finetuned" if name.startswith("fine-tuned") else "copy" for name in others]
-    about = pd.concat([about, pd.DataFrame([["none", 0, "none", kind, "free"] for kind in kinds], others, FIELDS)])
-    about.loc[about["shots"] == 0, "selector"] = "none"
-    scale = chained(published).set_index([*FIELDS[:3], "metric"])["value"]
-    defined = scale.reset_index().query("definitions != 'none'")
-    without = scale.reindex(pd.MultiIndex.from_frame(defined[[*FIELDS[:3], "metric"]].assign(definitions="none")))
+    about = {row.condition: [*row[2:7]] for row in asked.itertuples()}
+    about |= {name: [selector, 1, "none", "copy", "free"] for name, selector in COPIES.items()}
+    for name in {*compared["condition"]} - about.keys():  # of notebook 08
+        about[name] = ["none", 0, "none", "finetuned" if name.startswith("fine-tuned") else "copy", "free"]
+    fields = pd.DataFrame.from_dict(about, orient="index", columns=FIELDS)
+    fields.loc[fields["shots"] == 0, "selector"] = "none"
+    keys = [*FIELDS[:3], "metric"]
+    scale = chained(published)
+    defined = scale[scale["definitions"] != "none"]
+    without = scale.set_index(keys)["value"].reindex(pd.MultiIndex.from_frame(defined[keys].assign(definitions="none")))
     defined = defined.assign(table="definitions", delta=(defined["value"] - without.to_numpy()).round(2))
-    keys = ["table", *FIELDS[:3], "metric"]
-    printed = pd.concat([published.astype({"table": str}), defined]).set_index(keys)["delta"].rename("published_delta")
-    table = compared.join(about, on="condition").join(printed, on=keys)
+    printed = pd.concat([published.astype({"table": str}), defined]).set_index(["table", *keys])["delta"]
+    table = compared.join(fields, on="condition").join(printed.rename("published_delta"), on=["table", *keys])
     return table[[*CONTRACT, "condition", "against"]]
 
 
@@ -539,13 +527,9 @@ def claimed_methods(rows: pd.DataFrame, reader: str) -> pd.DataFrame:
     own = own[own["definitions"] != "instruction"]
     found = [(row.condition, _method(row.selector, row.definitions), row.shots) for row in own.itertuples()]
     found += [(FINETUNED, "finetuned_dsl", shots) for shots in (5, 20)]
-    unseen = {
-        unseen_name(0, "none"): "unseen_pretrained",
-        unseen_name(0, "sfd"): "unseen_sfd",
-        unseen_name(1, "none"): "unseen_new_shot",
-        UNSEEN_FINETUNED: "unseen_finetuned_dsl",
-    }
-    found += [(name, method, UNSEEN_SHOTS) for name, method in unseen.items()]
+    named = {(0, "none"): "unseen_pretrained", (0, "sfd"): "unseen_sfd", (1, "none"): "unseen_new_shot"}
+    found += [(unseen_name(*shown), method, UNSEEN_SHOTS) for shown, method in named.items()]
+    found.append((UNSEEN_FINETUNED, "unseen_finetuned_dsl", UNSEEN_SHOTS))
     return pd.DataFrame(found, columns=["condition", "method", "k"])
 
 
@@ -566,9 +550,8 @@ def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame, called: pd.DataF
 def published_for_claims(published: pd.DataFrame) -> pd.DataFrame:
     """The paper's rows on one scale (`chained`), columns method, metric, k, value; similarity times 100."""
     scale = chained(published)
-    methods = [_method(*row) for row in zip(scale["selector"], scale["definitions"], strict=True)]
-    hundred = np.where(scale["metric"] == "similarity", 100, 1)
-    scale = scale.assign(method=methods, k=scale["shots"], value=scale["value"] * hundred)
+    scale["method"] = [_method(*row) for row in zip(scale["selector"], scale["definitions"], strict=True)]
+    scale["value"] *= np.where(scale["metric"] == "similarity", 100, 1)
     tuned = scale["method"] == "finetuned"
-    twice = [scale[tuned].assign(method="finetuned_dsl", k=k) for k in (5, 20)]
-    return pd.concat([scale[~tuned], *twice])[["method", "metric", "k", "value"]]
+    twice = [scale[tuned].assign(method="finetuned_dsl", shots=k) for k in (5, 20)]
+    return pd.concat([scale[~tuned], *twice]).rename(columns={"shots": "k"})[["method", "metric", "k", "value"]]

@@ -23,22 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lib.workflows.language import (
-    TEXT_TESTS,
-    And,
-    Call,
-    Comparison,
-    Condition,
-    Flow,
-    For,
-    Not,
-    Object,
-    Or,
-    Reference,
-    Statement,
-    Value,
-    bodies,
-)
+from lib.workflows import language
 
 MOST_WORLDS = 4096  # of all choices; where there are more, some of them
 DRAWN = 512  # of these at random
@@ -96,87 +81,82 @@ def undeclared(content: Content) -> str:
     return ""
 
 
-def run(flow: Flow, world: World) -> list[Made]:
-    """The calls that a flow makes in a world, in order; a value that the world does not have is none that equals any
-    constant, and a list without a number has one item."""
-    machine = _Machine(world)
-    machine.do(flow.statements, ())
-    return machine.made
+class Run:
+    """What a flow does in a world. A value that the world does not have is none that equals any constant, and a list
+    without a number has one item.
 
+    Attributes:
+        made: the calls, in order.
+        tested, looped: the contents that conditions tested, how, and those that loops went through.
+    """
 
-class _Machine:
-    """Runs a flow in one world; keeps the calls made, and what was tested and looped over."""
-
-    def __init__(self, world: World):
-        self.world = world
+    def __init__(self, flow: language.Flow, world: World):
         self.made: list[Made] = []
         self.tested: dict[Content, list[Test]] = {}
         self.looped: list[Content] = []
-        self.depth = 0  # loops that the statement being run stands in
-        self.variables: dict[str, Content] = {}
-        self.called: Counter[str] = Counter()
+        self._world, self._depth = world, 0
+        self._variables: dict[str, Content] = {}
+        self._called: Counter[str] = Counter()
+        self._do(flow.statements, ())
 
-    def do(self, statements: Iterable[Statement], place: Place) -> None:
+    def _do(self, statements: Iterable[language.Statement], place: Place) -> None:
         for number, statement in enumerate(statements):
             here = (*place, number)
-            if isinstance(statement, Call):
-                arguments = {key: self.resolve(value) for key, value in statement.parameters.pairs}
+            if isinstance(statement, language.Call):
+                arguments = {key: self._value(value) for key, value in statement.parameters.pairs}
                 self.made.append(Made(statement.api, arguments, here))
-                self.called[statement.api] += 1
+                self._called[statement.api] += 1
                 if statement.variable is not None:
-                    self.variables[statement.variable] = Content(statement.api, self.called[statement.api])
-            elif isinstance(statement, For):
-                self.loop(statement, here)
+                    self._variables[statement.variable] = Content(statement.api, self._called[statement.api])
+            elif isinstance(statement, language.For):
+                items = self._value(statement.items)
+                if not isinstance(items, Content):
+                    continue
+                if self._depth < DEEPEST:
+                    self.looped.append(items)
+                self._depth += 1
+                for item in range(self._world.get(Items(items), 1)):
+                    self._variables[statement.variable] = items._replace(path=(*items.path, item))
+                    self._do(statement.body, (*here, 0))
+                self._depth -= 1
             else:
-                holds = (at for at, one in enumerate(statement.branches) if self.holds(one.condition))
+                holds = (at for at, one in enumerate(statement.branches) if self._holds(one.condition))
                 chosen = next(holds, len(statement.branches))
-                self.do(bodies(statement)[chosen], (*here, chosen))
+                self._do(language.bodies(statement)[chosen], (*here, chosen))
 
-    def loop(self, loop: For, place: Place) -> None:
-        items = self.resolve(loop.items)
-        if not isinstance(items, Content):
-            return
-        if self.depth < DEEPEST:
-            self.looped.append(items)
-        self.depth += 1
-        for number in range(self.world.get(Items(items), 1)):
-            self.variables[loop.variable] = items._replace(path=(*items.path, number))
-            self.do(loop.body, (*place, 0))
-        self.depth -= 1
-
-    def resolve(self, value: Value) -> Any:
+    def _value(self, value: language.Value) -> Any:
         """What a value is in this world: literals, `Content`s, and what is made of them."""
         match value:
-            case Reference(variable, path):
-                if variable not in self.variables:
+            case language.Reference(variable, path):
+                if variable not in self._variables:
                     return "unassigned", variable
                 parts = [part for key in path for part in (key.split("/") if isinstance(key, str) else [key])]
-                base = self.variables[variable]
+                base = self._variables[variable]
                 return base._replace(path=(*base.path, *parts))
-            case Object(pairs):
-                return {key: self.resolve(held) for key, held in pairs}
+            case language.Object(pairs):
+                return {key: self._value(held) for key, held in pairs}
             case tuple():
-                return [self.resolve(held) for held in value]
+                return [self._value(held) for held in value]
             case bool():
                 return TRUE if value else FALSE
         return value
 
-    def holds(self, condition: Condition) -> bool:
+    def _holds(self, condition: language.Condition) -> bool:
         match condition:
-            case Not(inner):
-                return not self.holds(inner)
-            case And(conditions):
-                return all(self.holds(part) for part in conditions)
-            case Or(conditions):
-                return any(self.holds(part) for part in conditions)
-            case Comparison(sign, left, right):
-                sides = self.resolve(left), self.resolve(right)
+            case language.Not(inner):
+                return not self._holds(inner)
+            case language.And(conditions):
+                return all(map(self._holds, conditions))
+            case language.Or(conditions):
+                return any(map(self._holds, conditions))
+            case language.Comparison(sign, left, right):
+                sides = self._value(left), self._value(right)
             case _:
-                sign, sides = "==", (self.resolve(condition), TRUE)
+                sign, sides = "==", (self._value(condition), TRUE)
         for turned, side in enumerate(sides):
             if isinstance(side, Content):
                 self.tested.setdefault(side, []).append((sign, sides[1 - turned], bool(turned)))
-        return _compare(sign, *(self.world.get(one, one) if isinstance(one, Content) else one for one in sides))
+        return _compare(sign, *(self._world.get(one, one) if isinstance(one, Content) else one for one in sides))
 
 
 def _compare(sign: str, left: Any, right: Any) -> bool:
@@ -194,7 +174,7 @@ def _compare(sign: str, left: Any, right: Any) -> bool:
 # ---------------------------------------------------------------- worlds
 
 
-def worlds(flows: Sequence[Flow], types: Types = undeclared) -> Iterator[World]:
+def worlds(flows: Sequence[language.Flow], types: Types = undeclared) -> Iterator[World]:
     """The worlds in which the flows can differ: for each value that any of them tests, one on each side of each
     constant, and for each list that one loops over, none, one and two items; all of the declared types.
 
@@ -206,10 +186,9 @@ def worlds(flows: Sequence[Flow], types: Types = undeclared) -> Iterator[World]:
     for _ in range(ROUNDS):
         before = sum(map(len, values.values()))
         for world, flow in itertools.product(_choices(values, tested), flows):
-            machine = _Machine(world)
-            machine.do(flow.statements, ())
-            looped |= dict.fromkeys(machine.looped)
-            for content, tests in machine.tested.items():
+            ran = Run(flow, world)
+            looped |= dict.fromkeys(ran.looped)
+            for content, tests in ran.tested.items():
                 known = tested.setdefault(content, [])
                 known += [test for test in tests if test not in known]
         values = {content: _of_type(_domain(content, tests), types(content)) for content, tests in tested.items()}
@@ -225,8 +204,7 @@ def _choices(
     """All worlds, or where they are too many: one in which most tests hold and one in which fewest do, each also with
     one value changed; and some at random."""
     if math.prod(map(len, values.values())) <= MOST_WORLDS:
-        for chosen in itertools.product(*values.values()):
-            yield dict(zip(values, chosen, strict=True))
+        yield from (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
         return
 
     def held(content: Content | Items, option: Any) -> int:
@@ -256,19 +234,21 @@ def _domain(content: Content, tests: Sequence[Test]) -> list[Any]:
     found += [(low + high) / 2 for low, high in itertools.pairwise(numbers) if -LARGE < low < high < LARGE]
     searched = []
     for sign, constant, turned in tests:
-        if isinstance(constant, Content):
-            found += ["x", "xy", "yx", 0, 1, 2]  # the same for both sides: equal, part of, before and after, less, more
-        elif isinstance(constant, int | float):
-            found += [constant - 1, constant, constant + 1]
-        elif isinstance(constant, str) and sign in TEXT_TESTS and turned:
-            found += [constant, constant[:-1], constant[1:], ""]
-        elif isinstance(constant, str) and sign in TEXT_TESTS:
-            found += [constant, SURROUNDED[sign].format(constant)]
-            searched.append((sign, constant))
-        elif isinstance(constant, str) and sign in ORDERED:
-            found += [constant, "", f"{constant}~"]
-        else:
-            found += [TRUE, FALSE] if constant in (TRUE, FALSE) else [constant]
+        match constant:
+            case Content():
+                # The same for both sides: equal, part of, before and after, less, more.
+                found += ["x", "xy", "yx", 0, 1, 2]
+            case int() | float():
+                found += [constant - 1, constant, constant + 1]
+            case str() if sign in language.TEXT_TESTS and turned:
+                found += [constant, constant[:-1], constant[1:], ""]
+            case str() if sign in language.TEXT_TESTS:
+                found += [constant, SURROUNDED[sign].format(constant)]
+                searched.append((sign, constant))
+            case str() if sign in ORDERED:
+                found += [constant, "", f"{constant}~"]
+            case _:
+                found += [TRUE, FALSE] if constant in (TRUE, FALSE) else [constant]
     for (a, first), (b, second) in itertools.permutations(searched, 2):
         if a != "endsWith" and b != "startsWith":
             found.append(f"{first}\0{second}")
@@ -280,15 +260,18 @@ def _domain(content: Content, tests: Sequence[Test]) -> list[Any]:
 
 def _of_type(values: Sequence[Any], kind: str) -> list[Any]:
     """The values that have a declared type, or one that has it; and nothing (None), where a test asks for it."""
-    if kind not in ("boolean", "number", "integer", "string"):
-        return list(values)
-    found: list[Any] = [TRUE, FALSE]
-    if kind == "string":
-        found = [value for value in values if isinstance(value, str)] or ["\0"]
-    elif kind != "boolean":
-        found = [value for value in values if isinstance(value, int | float)]
-        whole = [value for value in found if kind == "number" or float(value).is_integer()]
-        found = whole or found or [0]
+    numbers = [value for value in values if isinstance(value, int | float)]
+    match kind:
+        case "boolean":
+            found: list[Any] = [TRUE, FALSE]
+        case "string":
+            found = [value for value in values if isinstance(value, str)] or ["\0"]
+        case "number":
+            found = numbers or [0]
+        case "integer":
+            found = [value for value in numbers if float(value).is_integer()] or numbers or [0]
+        case _:
+            return list(values)
     return found + [value for value in values if value is None]
 
 
@@ -296,7 +279,7 @@ def _of_type(values: Sequence[Any], kind: str) -> list[Any]:
 
 
 def executed_alike(
-    flow: Flow, gold: Flow, said: Sequence[Sequence[str]] | None = None, types: Types = undeclared
+    flow: language.Flow, gold: language.Flow, said: Sequence[Sequence[str]] | None = None, types: Types = undeclared
 ) -> bool:
     """Whether a flow does what the right one does in every world (see the module).
 
@@ -313,27 +296,28 @@ def executed_alike(
     keys = dict(zip(placed, [call.keys for call in placed.values()] if said is None else said, strict=True))
 
     def same(one: Made, right: Made) -> bool:
-        sides = ({key: made.arguments.get(key, ...) for key in keys[right.place]} for made in (one, right))
-        return one.api == right.api and next(sides) == next(sides)
+        return one.api == right.api and all(
+            one.arguments.get(key, ...) == right.arguments.get(key, ...) for key in keys[right.place]
+        )
 
     for world in worlds([gold, flow], types):
-        made, right = run(flow, world), run(gold, world)
+        made, right = Run(flow, world).made, Run(gold, world).made
         if len(made) != len(right) or not all(map(same, made, right)):
             return False
     return True
 
 
-def _placed(statements: Iterable[Statement], place: Place) -> Iterator[tuple[Place, Call]]:
+def _placed(statements: Iterable[language.Statement], place: Place) -> Iterator[tuple[Place, language.Call]]:
     """All calls in order of text, with their places."""
     for number, statement in enumerate(statements):
         here = (*place, number)
-        if isinstance(statement, Call):
+        if isinstance(statement, language.Call):
             yield here, statement
-        for part, body in enumerate(bodies(statement)):
+        for part, body in enumerate(language.bodies(statement)):
             yield from _placed(body, (*here, part))
 
 
-def never_made(flow: Flow, types: Types = undeclared) -> list[Call]:
+def never_made(flow: language.Flow, types: Types = undeclared) -> list[language.Call]:
     """Calls that the flow makes in no world, such as behind `else if (x == "b")` after `if (x != "a")`."""
-    made = {one.place for world in worlds([flow], types) for one in run(flow, world)}
+    made = {one.place for world in worlds([flow], types) for one in Run(flow, world).made}
     return [call for place, call in _placed(flow.statements, ()) if place not in made]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -35,36 +36,20 @@ class Written(NamedTuple):
     finished: bool
 
 
+@dataclass(frozen=True)
 class FlowWriter:
-    """Retrieval and both language models, ready for any request; a model is loaded when it is first asked.
+    """Retrieval and both language models, ready for any request."""
 
-    Args:
-        training: pairs to choose few-shots from; columns pair, request, dsl, apis.
-        vectors: unit-length embeddings of their requests, (pairs, dimensions), as `encode` makes them of texts.
-        load: gives the model of a role: `finetuned`, which reads the request alone, or `untuned`, which reads few-shots
-            and definitions.
-        max_tokens: of a flow.
-    """
-
-    def __init__(
-        self,
-        training: pd.DataFrame,
-        catalogue: Catalogue,
-        vectors: np.ndarray,
-        encode: Callable[[list[str]], np.ndarray],
-        load: Callable[[str], Any],
-        max_tokens: int,
-    ):
-        self.training, self.catalogue, self.vectors, self.encode = training, catalogue, vectors, encode
-        self.load, self.max_tokens = functools.cache(load), max_tokens
+    training: pd.DataFrame  # pairs to choose few-shots from; columns pair, request, dsl, apis
+    catalogue: Catalogue
+    vectors: np.ndarray  # unit vectors of their requests, (pairs, dimensions), as `encode` makes them of texts
+    encode: Callable[[list[str]], np.ndarray]
+    load: Callable[[str], Any]  # gives the model of a role: `finetuned` reads the request alone, `untuned` all
+    max_tokens: int  # of a flow
 
     def write(self, request: str, generator: str = "finetuned", shots: int = 5, decoding: str = "free") -> Written:
         """The flow for a request, by the `finetuned` or `untuned` model with so many few-shots retrieved, `free` or
-        held to the `catalogue`.
-
-        Raises:
-            ValueError: the request alone is too long for the model.
-        """
+        held to the `catalogue`. Raises ValueError where the request alone is too long for the model."""
         model, tuned = self.load(generator), generator == "finetuned"
         rows, cosines = nearest(self.vectors, self.encode([request]), max(shots, 1))
         near = rows[0][:shots]
@@ -85,8 +70,9 @@ class FlowWriter:
 
 
 def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWriter:
-    """The writer on a profile's artifacts, with the tuned encoder where there is one. Answers are kept nowhere. The
-    first use encodes the training requests where no notebook did, and reports how long that takes.
+    """The writer on a profile's artifacts, with the tuned encoder where there is one. Answers are kept nowhere; a model
+    is loaded when it is first asked. The first use encodes the training requests where no notebook did, and reports how
+    long that takes.
 
     Raises:
         ArtifactError: files are missing (names them and the notebooks that write them), damaged, or of another version
@@ -96,12 +82,11 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
     from lib.generation.local import LocalModel
     from lib.retrieval.dense import encode, load_encoder
 
-    book.require(
-        {"01_data_gen": ("flows.parquet", "catalogue.jsonl"), "08_dsl_retrieval": ("dsl_training_pairs.parquet",)}
-    )
-    adapter = f"adapters/nl2dsl_{len(book.read('dsl_training_pairs'))}"
+    pairs = "dsl_training_pairs"
+    book.require({"01_data_gen": ("flows.parquet", "catalogue.jsonl"), "08_dsl_retrieval": (f"{pairs}.parquet",)})
+    adapter = f"adapters/nl2dsl_{len(book.read(pairs))}"
     book.require({"08_dsl_retrieval": (f"{adapter}/training.json",)})
-    told, flows = book.parameters_of("dsl_training_pairs.parquet"), book.read("flows")
+    told, flows = book.parameters_of(f"{pairs}.parquet"), book.read("flows")
     training = flows[flows["split"] == "training"].reset_index(drop=True)
     name, folder = book.made_with("flows.parquet")["workflow_encoder"], book.data / "encoders" / "tst"
     tuned = (folder / "adapter_config.json").exists()
@@ -112,35 +97,26 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
         encode(encoder, requests[:TIMED])
         minutes = (perf_counter() - started) / 60 * len(requests) / min(TIMED, len(requests))
         report(f"The first use encodes {len(requests):,} requests, which takes about {minutes:.0f} minutes here.")
-    vectors = encode(encoder, requests, keep=kept)
 
+    @functools.cache
     def load(generator: str) -> LocalModel:
         learned = book.data / adapter if generator == "finetuned" else None
         make = functools.partial(LocalModel, adapter=learned, threads=cores(), quantization=told.quantization)
         return load_or_say_how(told.generator, make)
 
-    return FlowWriter(
-        training,
-        Catalogue.from_lines(book.read_lines("catalogue")),
-        vectors,
-        functools.partial(encode, encoder),
-        load,
-        told.dsl_max_tokens,
-    )
+    catalogue, vectors = Catalogue.from_lines(book.read_lines("catalogue")), encode(encoder, requests, keep=kept)
+    return FlowWriter(training, catalogue, vectors, functools.partial(encode, encoder), load, told.dsl_max_tokens)
 
 
 def checks(text: str, catalogue: Catalogue) -> pd.DataFrame:
     """What the catalogue says of a flow, a row a check: columns check, found."""
     try:
-        flow = parse(text)
+        names, keys, unassigned = validate(parse(text), catalogue)
     except FlowError as error:
         return pd.DataFrame({"check": ["does not parse"], "found": [str(error)]})
-    report = validate(flow, catalogue)
-    rows = {
-        "made-up names": [name + did_you_mean(name, catalogue.apis) for name in report.made_up_names],
-        "made-up keys": [f"{key} of {api}" for api, key in report.made_up_parameters],
-        "variables used before they are assigned": report.unassigned,
+    found = {
+        "made-up names": [name + did_you_mean(name, catalogue.apis) for name in names],
+        "made-up keys": [f"{key} of {api}" for api, key in keys],
+        "variables used before they are assigned": unassigned,
     }
-    return pd.DataFrame(
-        [(check, ", ".join(found) or "none") for check, found in rows.items()], columns=["check", "found"]
-    )
+    return pd.DataFrame({"check": list(found), "found": [", ".join(texts) or "none" for texts in found.values()]})

@@ -13,28 +13,19 @@ from pathlib import Path
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.language import DYNAMIC_PREFIXES, Call, Flow, print_flow
 
-MOST_PAIRS = 20  # parameters of a call, where their keys may repeat
+MOST_PAIRS = 20  # parameters of a call whose keys may repeat
 ONCE = 56  # keys of an API that may not
 DEEPEST = 6  # blocks inside each other, in a grammar with loops
 
-_ANY_API = [
-    'api: NAME ("." NAME | "[" STRING "]") "(" parameters? ")"',
-    f'parameters: "{{" pair (", " pair){{0,{MOST_PAIRS - 1}}} "}}"',
-    'pair: KEY ": " value',
-]
-
 
 def flow_grammar(
-    catalogue: Catalogue | None = None,
-    stop: Sequence[str] = (),
-    loops: bool = False,
-    fence: tuple[str, str] | None = None,
+    catalogue: Catalogue, stop: Sequence[str] = (), loops: bool = False, fence: tuple[str, str] | None = None
 ) -> str:
     """The grammar of one flow.
 
     Args:
         catalogue: what a flow may call: these APIs, each with its declared keys only (a dynamic one also with keys
-            below `language.DYNAMIC_PREFIXES`), so that `validate` finds no made-up name or key. Without it: anything.
+            below `language.DYNAMIC_PREFIXES`), so that `validate` finds no made-up name or key.
         stop: texts that may follow the flow, on its last line or the next: those that end an answer. A line break that
             precedes one may also stand alone: it is left when the stop text is cut off.
         loops: whether a flow may have loops, which the paper's language lacks; blocks then nest up to `DEEPEST` deep,
@@ -47,11 +38,10 @@ def flow_grammar(
     start = [f"start: {_quoted(fence[0])} lines {_quoted(fence[1])}"] if fence else ["start: lines"]
     if stop:
         start = ["start: lines ending?", f'ending: "\\n" | "\\n"? ({" | ".join(map(_quoted, stop))})']
-    api = _ANY_API if catalogue is None else _known_apis(catalogue)
     here = Path(__file__)
     blocks = _blocks(DEEPEST) if loops else here.with_name("blocks.lark").read_text(encoding="utf-8")
     rest = here.with_name("bounded.lark").read_text(encoding="utf-8")
-    return "\n".join([*start, *api, blocks + rest])
+    return "\n".join([*start, *_known_apis(catalogue), blocks + rest])
 
 
 def _blocks(deepest: int) -> str:

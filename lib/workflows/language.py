@@ -22,11 +22,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 
@@ -164,33 +164,32 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING_OR_BRACKET = re.compile(r""""[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'[^'\\\n]*(?:\\.[^'\\\n]*)*'?|[\[({]|[\])}]""")
 
 
-def _unescape(found: re.Match) -> str:
-    units, character = found.groups()
-    if units:  # UTF-16, so that two escapes may make one character
-        return bytes.fromhex(units.replace("\\u", "")).decode("utf-16-be")
-    return ESCAPES.get(character, character)
-
-
 def _text(token: Token) -> str:
+    def character(found: re.Match) -> str:
+        units, one = found.groups()  # units of UTF-16, of which two may make one character
+        return bytes.fromhex(units.replace("\\u", "")).decode("utf-16-be") if units else ESCAPES.get(one, one)
+
     try:
-        return _ESCAPE.sub(_unescape, token[1:-1])
+        return _ESCAPE.sub(character, token[1:-1])
     except UnicodeDecodeError:
-        raise FlowError(token.line or 1, token.column or 1, "a string with half a surrogate pair") from None
+        raise _wrong(token, "a string with half a surrogate pair") from None
 
 
 def _name(token: Token) -> str:
     if token in RESERVED:
-        raise FlowError(token.line or 1, token.column or 1, f"'{token}' is a reserved word, not a name")
+        raise _wrong(token, f"'{token}' is a reserved word, not a name")
     return str(token)
 
 
 def _number(token: Token) -> int | float:
     whole = token.lstrip("-").isdigit()
     if len(token) > MAX_DIGITS or not (whole or math.isfinite(float(token))):
-        raise FlowError(
-            token.line or 1, token.column or 1, f"a number that is too large or longer than {MAX_DIGITS} characters"
-        )
+        raise _wrong(token, f"a number that is too large or longer than {MAX_DIGITS} characters")
     return int(token) if whole else float(token)
+
+
+def _wrong(token: Token, problem: str) -> FlowError:
+    return FlowError(token.line or 1, token.column or 1, problem)
 
 
 # What each rule of the grammar makes of its parts, while Lark parses; there is no other tree.
@@ -215,8 +214,8 @@ _MADE: dict[str, Callable] = {
     "reference": lambda variable, *path: Reference(
         _name(variable), tuple(int(key) if key.type == "INDEX" else _text(key) for key in path)
     ),
-    "string": lambda token: _text(token),
-    "number": lambda token: _number(token),
+    "string": _text,
+    "number": _number,
     "true": lambda: True,
     "false": lambda: False,
     "null": lambda: None,
@@ -230,26 +229,23 @@ def _parser() -> Lark:
     return Lark(grammar, parser="lalr", transformer=SimpleNamespace(**made))
 
 
-def _place(text: str, position: int) -> tuple[int, int]:
-    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
-
-
 def _check_bounds(text: str) -> None:
     if not isinstance(text, str):
         raise FlowError(1, 1, f"a flow is text, not {type(text).__name__}")
     if len(text) > MAX_CHARACTERS:
-        where = _place(text, MAX_CHARACTERS)
-        raise FlowError(*where, f"a text of {len(text):,} characters; a flow has at most {MAX_CHARACTERS:,}")
+        problem = f"a text of {len(text):,} characters; a flow has at most {MAX_CHARACTERS:,}"
+        raise FlowError(*_place(text, MAX_CHARACTERS), problem)
     if surrogate := _SURROGATE.search(text):
         raise FlowError(*_place(text, surrogate.start()), "half a surrogate pair, which is no character")
     depth = 0
     for piece in _STRING_OR_BRACKET.finditer(text):
-        if piece[0] in "[({":
-            depth += 1
-            if depth > MAX_NESTING:
-                raise FlowError(*_place(text, piece.start()), f"more than {MAX_NESTING} brackets are open")
-        elif piece[0] in "])}":
-            depth -= 1
+        depth += (piece[0] in "[({") - (piece[0] in "])}")
+        if depth > MAX_NESTING:
+            raise FlowError(*_place(text, piece.start()), f"more than {MAX_NESTING} brackets are open")
+
+
+def _place(text: str, position: int) -> tuple[int, int]:
+    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
 
 
 def parse(text: str) -> Flow:
@@ -293,12 +289,12 @@ def print_flow(flow: Flow) -> str:
 def _lines(statements: tuple[Statement, ...]) -> Iterator[str]:
     for statement in statements:
         if isinstance(statement, Call):
-            yield _print_call(statement)
+            yield _printed_call(statement)
             continue
         if isinstance(statement, For):
-            openings = [f"for ({_print_name(statement.variable)} of {_print_value(statement.items)})"]
+            openings = [f"for ({printed_name(statement.variable)} of {_printed(statement.items)})"]
         else:
-            openings = [f"if ({_print_condition(branch.condition)})" for branch in statement.branches]
+            openings = [f"if ({_printed(branch.condition)})" for branch in statement.branches]
             openings = [openings[0], *(f"}} else {opening}" for opening in openings[1:]), "} else"]
         for opening, body in zip(openings, bodies(statement), strict=True):
             if body or opening != "} else":
@@ -307,71 +303,64 @@ def _lines(statements: tuple[Statement, ...]) -> Iterator[str]:
         yield "}"
 
 
-def _print_call(call: Call) -> str:
+def _printed_call(call: Call) -> str:
     connector, dot, operation = call.api.partition(".")
     if not dot:
         raise ValueError(f"an API is named connector.Operation, not {call.api!r}")
-    access = f".{operation}" if _NAME.fullmatch(operation) else f"[{_print_string(operation)}]"
-    assignment = f"{_print_name(call.variable)} = " if call.variable is not None else ""
-    parameters = _print_value(call.parameters) if call.parameters.pairs else ""
-    return f"{assignment}{'await ' * call.awaited}{_print_name(connector)}{access}({parameters});"
+    access = f".{operation}" if _NAME.fullmatch(operation) else f"[{_printed(operation)}]"
+    assignment = f"{printed_name(call.variable)} = " if call.variable is not None else ""
+    parameters = _printed(call.parameters) if call.parameters.pairs else ""
+    return f"{assignment}{'await ' * call.awaited}{printed_name(connector)}{access}({parameters});"
 
 
-def _print_condition(condition: Condition) -> str:
-    match condition:
+def _printed(node: Condition | Value) -> str:
+    """A condition or a value, in brackets where those of a kind named need them."""
+
+    def within(condition: Condition, *bracketed: type) -> str:
+        return f"({_printed(condition)})" if isinstance(condition, bracketed) else _printed(condition)
+
+    match node:
         case Comparison(operator, left, right) if operator in TEXT_TESTS:
-            return f"{operator}({_print_value(left)}, {_print_value(right)})"
+            return f"{operator}({_printed(left)}, {_printed(right)})"
         case Comparison(operator, left, right):
-            return f"{_print_value(left)} {operator} {_print_value(right)}"
+            return f"{_printed(left)} {operator} {_printed(right)}"
+        case Not(Comparison(operator) as inner) if operator in TEXT_TESTS:
+            return f"!{_printed(inner)}"
         case Not(inner):
-            bare = isinstance(inner, Comparison) and inner.operator in TEXT_TESTS
-            return "!" + (_print_condition(inner) if bare else _print_term(inner, Not, And, Or, Comparison))
+            return f"!{within(inner, Not, And, Or, Comparison)}"
         case And(conditions):
-            return " && ".join(_print_term(term, And, Or) for term in conditions)
+            return " && ".join(within(term, And, Or) for term in conditions)
         case Or(conditions):
-            return " || ".join(_print_term(term, Or) for term in conditions)
-    return _print_value(condition)
-
-
-def _print_term(condition: Condition, *bracketed: type) -> str:
-    printed = _print_condition(condition)
-    return f"({printed})" if isinstance(condition, bracketed) else printed
-
-
-def _print_value(value: Value) -> str:
-    match value:
+            return " || ".join(within(term, Or) for term in conditions)
         case None | bool():
-            return json.dumps(value)
+            return json.dumps(node)
         case Reference(variable, path):
-            return _print_name(variable) + "".join(f"?[{_print_key(key)}]" for key in path)
+            return printed_name(variable) + "".join(f"?[{_printed_key(key)}]" for key in path)
         case Object(pairs):
-            return "{" + ", ".join(f"{_print_string(key)}: {_print_value(held)}" for key, held in pairs) + "}"
+            return "{" + ", ".join(f"{_printed(key)}: {_printed(held)}" for key, held in pairs) + "}"
         case tuple():
-            return "[" + ", ".join(map(_print_value, value)) + "]"
+            return "[" + ", ".join(map(_printed, node)) + "]"
         case str():
-            return _print_string(value)
+            if _SURROGATE.search(node):
+                raise ValueError(f"half a surrogate pair in {node!r}")
+            return json.dumps(node, ensure_ascii=False)
         case int() | float():
-            printed = repr(value)
-            if len(printed) <= MAX_DIGITS and _PLAIN_NUMBER.fullmatch(printed):
-                return printed
-    raise ValueError(f"a flow holds no {type(value).__name__} such as {value!r:.60}")
+            number = repr(node)
+            if len(number) <= MAX_DIGITS and _PLAIN_NUMBER.fullmatch(number):
+                return number
+    raise ValueError(f"a flow holds no {type(node).__name__} such as {node!r:.60}")
 
 
-def _print_name(name: str) -> str:
+def printed_name(name: str) -> str:
+    """A name of a variable or a connector as it is. Raises ValueError where it is none."""
     if name in RESERVED or not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name: a letter or _, then letters, digits, _ and -, and no reserved word")
     return name
 
 
-def _print_string(text: str) -> str:
-    if _SURROGATE.search(text):
-        raise ValueError(f"half a surrogate pair in {text!r}")
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _print_key(key: str | int) -> str:
+def _printed_key(key: str | int) -> str:
     if isinstance(key, str):
-        return "'" + _print_string(key)[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
+        return "'" + _printed(key)[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
     if not 0 <= key < 10**9:
         raise ValueError(f"an index has one to nine digits, unlike {key}")
     return str(key)
@@ -398,6 +387,21 @@ def inside(statements: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from inside(body)
 
 
+def nodes(node: Any) -> Iterator:
+    """A node of a tree and all below it, in order of text."""
+    yield node
+    for part in node if isinstance(node, tuple) else (getattr(node, name) for name in getattr(node, "__slots__", ())):
+        yield from nodes(part)
+
+
+def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A tree with each of its nodes changed, the inner ones first."""
+    if isinstance(node, tuple):
+        return tuple(rewritten(one, change) for one in node)
+    parts = {name: rewritten(getattr(node, name), change) for name in getattr(node, "__slots__", ())}
+    return change(replace(node, **parts) if parts else node)
+
+
 def calls(flow: Flow) -> Iterator[Call]:
     """All calls in order of text, the trigger's included, those of every branch too, those of a loop once."""
     return (statement for statement in inside(flow.statements) if isinstance(statement, Call))
@@ -406,13 +410,6 @@ def calls(flow: Flow) -> Iterator[Call]:
 def called_apis(flow: Flow) -> list[str]:
     """Names of the APIs called, in order of text: the sequence that similarity compares (appendix A.1)."""
     return [call.api for call in calls(flow)]
-
-
-def assigned_in(statements: tuple[Statement, ...]) -> Iterator[str]:
-    """The variables that statements assign, those of loops too, at any depth."""
-    for statement in inside(statements):
-        if isinstance(statement, Call | For) and statement.variable is not None:
-            yield statement.variable
 
 
 def variables_used(flow: Flow) -> list[str]:
@@ -426,40 +423,27 @@ def _uses(statements: tuple[Statement, ...], assigned: set[str]) -> Iterator[tup
     A branch does not see what its siblings assign; after an `if`, what any of its branches assigned counts, and after a
     loop what its body assigned. The loop's own variable is known in its body only.
     """
+
+    def used(part: Any) -> Iterator[tuple[str, bool]]:
+        return ((node.variable, node.variable in assigned) for node in nodes(part) if isinstance(node, Reference))
+
     for statement in statements:
         if isinstance(statement, Call):
-            yield from ((name, name in assigned) for name in _references(statement.parameters))
-            assigned |= set(assigned_in((statement,)))
+            yield from used(statement.parameters)
+            assigned |= {statement.variable} - {None}
         elif isinstance(statement, For):
-            yield from ((name, name in assigned) for name in _references(statement.items))
+            yield from used(statement.items)
             yield from _uses(statement.body, assigned | {statement.variable})
-            assigned |= set(assigned_in(statement.body))
+            assigned |= {one.variable for one in inside(statement.body) if isinstance(one, Call | For)} - {None}
         else:
             after: set[str] = set()
             branches = [(branch.condition, branch.body) for branch in statement.branches]
             for condition, body in [*branches, (None, statement.otherwise)]:
-                yield from ((name, name in assigned) for name in _references(condition))
+                yield from used(condition)
                 within = set(assigned)
                 yield from _uses(body, within)
                 after |= within
             assigned |= after
-
-
-def _references(node: Value | Condition) -> Iterator[str]:
-    match node:
-        case Reference(variable):
-            yield variable
-        case Object(pairs):
-            for _, value in pairs:
-                yield from _references(value)
-        case tuple() | And(_) | Or(_):
-            for part in node if isinstance(node, tuple) else node.conditions:
-                yield from _references(part)
-        case Comparison(_, left, right):
-            yield from _references(left)
-            yield from _references(right)
-        case Not(condition):
-            yield from _references(condition)
 
 
 # ---------------------------------------------------------------- validation
@@ -468,8 +452,7 @@ def _references(node: Value | Condition) -> Iterator[str]:
 DYNAMIC_PREFIXES = ("body/", "item/")
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What a flow says that a catalogue does not know, in order of text.
 
     `made_up_parameters` are (API, key), once for each call; the keys of a made-up API cannot be judged and are

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib.workflows.apis import Operation
-from lib.workflows.few_shots import few_shot_definitions
 
 START, END = "<START>", "<END>"
 INSTRUCTION = (
@@ -51,11 +50,6 @@ def finetuned_prompt(request: str) -> str:
 def finetuned_target(dsl: str) -> str:
     """What the model learns to answer."""
     return f"{dsl}\n{END}"
-
-
-def finetuned_parts(request: str, *shown) -> list[str]:
-    """The prompt of the fine-tuned model, for `fit`; few-shots and definitions it does not read."""
-    return [finetuned_prompt(request)]
 
 
 def metaprompt_parts(
@@ -95,10 +89,14 @@ def chat_parts(request: str, shots: Iterable[tuple[str, str]] = (), *shown) -> l
 
 
 STOPS = {"untuned": STOP, "finetuned": (END,), "in_context": STOP, "instruct": CHAT_STOP}  # that end an answer
-PARTS: dict[str, Callable[..., list[str]]] = {"finetuned": finetuned_parts, "instruct": chat_parts}  # else metaprompt's
+# What makes the parts of a prompt for `fit`, where the metaprompt does not; the fine-tuned model reads nothing else.
+PARTS: dict[str, Callable[..., list[str]]] = {
+    "finetuned": lambda request, *shown: [finetuned_prompt(request)],
+    "instruct": chat_parts,
+}
 
 
-# ---------------------------------------------------------------- length
+# ---------------------------------------------------------------- what fits
 
 
 def token_counter(tokenizer) -> Callable[[str], int]:
@@ -137,7 +135,7 @@ def fit(
         apis: whose definitions are shown, nearest first.
         limit: tokens of the prompt at most: the model's window without the room for the answer.
         count: tokens of a text, see `token_counter`; parts of the prompt are counted apart and added up.
-        parts: what makes the parts of a prompt, of `PARTS`.
+        parts: of `PARTS`.
 
     Raises:
         ValueError: the request alone is too long.
@@ -164,18 +162,16 @@ def flow_prompts(
     count: Callable[[str], int],
     few_shot: bool = False,
     semantic: Sequence[Sequence[str]] | None = None,
-    explain: bool | None = None,
-    parts: Callable[..., list[str]] = metaprompt_parts,
+    **how,
 ) -> pd.DataFrame:
     """The prompts of one condition.
 
     Args:
-        shots: for each request positions of training pairs, nearest first.
-        training: columns request, dsl, apis.
+        shots: for each request positions of training pairs (columns request, dsl, apis), nearest first.
         catalogue: has the definitions; APIs that it lacks get none.
-        limit, count, explain, parts: as for `fit`.
         few_shot: whether the definitions of the few-shots' APIs are shown (FD).
         semantic: names of other APIs whose definitions each request's prompt shows after those of FD (SFD).
+        limit, count, how: as for `fit`.
 
     Returns:
         One row a request: prompt, tokens, shots (that fitted), definitions (API names in the order of the prompt).
@@ -183,16 +179,17 @@ def flow_prompts(
     Raises:
         ValueError: numbers of rows differ, or a prompt does not fit even without few-shots.
     """
-    examples = list(zip(training["request"], training["dsl"], strict=True))
-    called = training["apis"].tolist()
-    rows = []
+    used = sorted({shot for near in shots for shot in near})
+    rows = training.iloc[used][["request", "dsl", "apis"]].itertuples(index=False, name=None)
+    pairs = dict(zip(used, rows, strict=True))
+    made = []
     for request, near, others in zip(requests, shots, semantic or [()] * len(requests), strict=True):
-        found = few_shot_definitions(near, called) if few_shot else []
+        found = [name for shot in near for name in pairs[shot][2]] if few_shot else []
         names = [name for name in dict.fromkeys([*found, *others]) if name in catalogue]
         apis = [catalogue[name] for name in names]
-        fitted = fit(request, [examples[shot] for shot in near], apis, limit, count, explain, parts)
-        rows.append([*fitted[:3], names[: fitted.definitions]])
-    return pd.DataFrame(rows, columns=["prompt", "tokens", "shots", "definitions"])
+        fitted = fit(request, [pairs[shot][:2] for shot in near], apis, limit, count, **how)
+        made.append([*fitted[:3], names[: fitted.definitions]])
+    return pd.DataFrame(made, columns=["prompt", "tokens", "shots", "definitions"])
 
 
 # ---------------------------------------------------------------- answers

@@ -10,20 +10,8 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cache
 
+from lib.workflows import language
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.language import (
-    Call,
-    Flow,
-    FlowError,
-    For,
-    If,
-    Object,
-    Statement,
-    made_up_keys,
-    parse,
-    print_flow,
-    validate,
-)
 
 
 def likeness(left: str, right: str) -> float:
@@ -40,28 +28,18 @@ def snapped(text: str, catalogue: Catalogue) -> str:
     that a dynamic API may have undeclared stay.
     """
     try:
-        flow = parse(text)
-    except FlowError:
+        flow = language.parse(text)
+    except language.FlowError:
         return text
-    report = validate(flow, catalogue)
-    made_up = report.made_up_names or report.made_up_parameters
-    return print_flow(Flow(_snapped(flow.statements, catalogue))) if made_up else text
+    report = language.validate(flow, catalogue)
+    if not (report.made_up_names or report.made_up_parameters):
+        return text
+    return language.print_flow(
+        language.rewritten(flow, lambda node: _snapped(node, catalogue) if isinstance(node, language.Call) else node)
+    )
 
 
-def _snapped(statements: tuple[Statement, ...], catalogue: Catalogue) -> tuple[Statement, ...]:
-    made: list[Statement] = []
-    for one in statements:
-        if isinstance(one, Call):
-            made.append(_snapped_call(one, catalogue))
-        elif isinstance(one, For):
-            made.append(replace(one, body=_snapped(one.body, catalogue)))
-        else:
-            branches = tuple(replace(branch, body=_snapped(branch.body, catalogue)) for branch in one.branches)
-            made.append(If(branches, _snapped(one.otherwise, catalogue)))
-    return tuple(made)
-
-
-def _snapped_call(call: Call, catalogue: Catalogue) -> Call:
+def _snapped(call: language.Call, catalogue: Catalogue) -> language.Call:
     name = call.api
     if name not in catalogue:
         connector, _, operation = name.partition(".")
@@ -73,11 +51,11 @@ def _snapped_call(call: Call, catalogue: Catalogue) -> Call:
             return round(halves(connector, other) + likeness(operation, its), 9)
 
         name = max(own or sorted(catalogue.apis), key=alike)  # of several the first
-    made_up, chosen = made_up_keys(call, catalogue[name]), dict[str, str]()
+    made_up, chosen = language.made_up_keys(call, catalogue[name]), dict[str, str]()
     free = sorted(set(catalogue[name].keys) - set(call.keys))
     for _, before, after in sorted((-likeness(one, key), one, key) for one in made_up for key in free):
         if before not in chosen and after not in chosen.values():
             chosen[before] = after
     dropped = set(made_up) - set(chosen)
     kept = [(chosen.get(key, key), value) for key, value in call.parameters.pairs if key not in dropped]
-    return replace(call, api=name, parameters=Object(tuple(kept)))
+    return replace(call, api=name, parameters=language.Object(tuple(kept)))

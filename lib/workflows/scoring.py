@@ -15,7 +15,7 @@ does, with nothing made up. It is not judged where the right flow has a call tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -30,36 +30,27 @@ def similarity(predicted: Sequence[str], gold: Sequence[str]) -> float:
     >>> round(similarity(["forms.New", "users.Profile", "teams.Post"], ["forms.New", "teams.Post"]), 3)
     0.667
     """
-    longer = max(len(predicted), len(gold))
-    return _lcs_length(predicted, gold) / longer if longer else 1.0
-
-
-def _lcs_length(left: Sequence[str], right: Sequence[str]) -> int:
-    """By rows of the usual table: `row[j]` is the answer for what was read of `left` and the first j of `right`."""
-    row = [0] * (len(right) + 1)
-    for item in left:
+    row = [0] * (len(gold) + 1)  # the length for what was read of `predicted` and the first j of `gold`
+    for item in predicted:
         diagonal = 0
-        for j, other in enumerate(right, start=1):
+        for j, other in enumerate(gold, start=1):
             diagonal, row[j] = row[j], diagonal + 1 if item == other else max(row[j], row[j - 1])
-    return row[-1]
+    longer = max(len(predicted), len(gold))
+    return row[-1] / longer if longer else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class FlowScore:
-    """One generated flow's score. `error` is what the parser said, empty where the flow parses; `executed` is None
-    where the right flow is known by its API names alone, or has a call that can never be reached."""
+class FlowScore(NamedTuple):
+    """One generated flow's score. `valid`: it parses and names no made-up API; `made_up_parameters`: (API, key);
+    `error`: what the parser said, empty where the flow parses; `executed`: None where the right flow is known by its
+    API names alone, or has a call that can never be reached."""
 
     parsed: bool
+    valid: bool
     similarity: float
     made_up_names: tuple[str, ...] = ()
     made_up_parameters: tuple[tuple[str, str], ...] = ()
     error: str = ""
     executed: bool | None = None
-
-    @property
-    def valid(self) -> bool:
-        """Whether it counts in the paper's similarity: it parses and names no made-up API."""
-        return self.parsed and not self.made_up_names
 
 
 def score_flow(
@@ -90,14 +81,13 @@ def _score(text, wanted: Flow | None, names: Sequence[str], catalogue: Catalogue
     try:
         flow = parse(text)
     except FlowError as error:
-        return FlowScore(False, 0.0, error=str(error), executed=None if wanted is None else False)
-    report = validate(flow, catalogue)
-    value = 0.0 if report.made_up_names else similarity(called_apis(flow), names)
+        return FlowScore(False, False, 0.0, error=str(error), executed=None if wanted is None else False)
+    made_up, keys, _ = validate(flow, catalogue)
     executed = None
     if wanted is not None:
-        made_up = report.made_up_names or report.made_up_parameters
-        executed = not made_up and executed_alike(flow, wanted, said, declared_types(catalogue))
-    return FlowScore(True, value, report.made_up_names, report.made_up_parameters, executed=executed)
+        executed = not (made_up or keys) and executed_alike(flow, wanted, said, declared_types(catalogue))
+    value = 0.0 if made_up else similarity(called_apis(flow), names)
+    return FlowScore(True, not made_up, value, made_up, keys, executed=executed)
 
 
 def score_flows(
@@ -106,23 +96,18 @@ def score_flows(
     catalogue: Catalogue,
     said: Iterable[Sequence[Sequence[str]] | None] | None = None,
 ) -> pd.DataFrame:
-    """`score_flow` for each text with its gold flow and what its request says (None: all of all), a row each: parsed,
-    valid (bool), similarity (0–1), made_up_names (tuple of API names), made_up_parameters (tuple of (API, key)), error,
-    executed (bool, or None).
+    """`score_flow` for each text with its gold flow and what its request says (None: all of all): a row each, with the
+    fields of `FlowScore` as columns.
 
     Raises:
         ValueError: the iterables are not equally long.
         FlowError: a gold text does not parse.
     """
-    golds = list(golds)
-    keys = [None] * len(golds) if said is None else said
-    known = {gold: _right(gold, catalogue) for gold in golds if isinstance(gold, str)}
-    scores = []
-    for text, gold, own in zip(texts, golds, keys, strict=True):
-        right = known[gold] if isinstance(gold, str) else _right(gold, catalogue)
-        scores.append(_score(text, *right, catalogue, own))
-    columns = ["parsed", "valid", "similarity", "made_up_names", "made_up_parameters", "error", "executed"]
-    return pd.DataFrame([asdict(score) | {"valid": score.valid} for score in scores], columns=columns)
+    golds = [gold if isinstance(gold, str) else tuple(gold) for gold in golds]
+    known = {gold: _right(gold, catalogue) for gold in golds}
+    rows = zip(texts, golds, [None] * len(golds) if said is None else said, strict=True)
+    scores = [_score(text, *known[gold], catalogue, keys) for text, gold, keys in rows]
+    return pd.DataFrame(scores, columns=FlowScore._fields)
 
 
 METRICS = ("similarity", "unparsed", "made_up_names", "made_up_parameters")  # the published ones

@@ -5,12 +5,7 @@ import time
 
 import pytest
 
-from lib.workflows.execution import (
-    executed_alike,
-    never_made,
-    run,
-    worlds,
-)
+from lib.workflows.execution import Run, executed_alike, never_made, worlds
 from lib.workflows.language import calls, parse, print_flow
 from tests.workflows.mutants import KINDS, mutant
 
@@ -73,7 +68,7 @@ def test_flows_that_do_something_else(body, gold):
 
 def test_loops_run_none_one_and_two_times():
     loop = "for (i of x?['items']) { b.A({'t': i?['id']}); }"
-    assert {len(run(flow(loop), world)) for world in worlds([flow(loop)])} == {1, 2, 3}
+    assert {len(Run(flow(loop), world).made) for world in worlds([flow(loop)])} == {1, 2, 3}
     assert alike(loop, "for (other of x?['items']) { b.A({'t': other?['id']}); }")
     assert not alike("b.A({'t': x?['items']?[0]?['id']});", loop)
     assert not alike("for (i of x?['others']) { b.A({'t': i?['id']}); }", loop)

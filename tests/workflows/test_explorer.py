@@ -1,5 +1,7 @@
 """One request through retrieval and a model that answers what it is told to, and the flow beside the catalogue."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -23,9 +25,11 @@ def models(writing_model):
 def writer(four_flows, catalogue, models):
     training = four_flows[four_flows["split"] == "training"].reset_index(drop=True)
     vectors = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
-    return FlowWriter(
-        training, catalogue, vectors, lambda texts: np.float32([[0.8, 0.6]] * len(texts)), models.pop, max_tokens=32
-    )
+
+    def encode(texts):
+        return np.float32([[0.8, 0.6]] * len(texts))
+
+    return FlowWriter(training, catalogue, vectors, encode, functools.cache(models.pop), 32)
 
 
 def test_the_untuned_model_reads_few_shots_and_definitions(writer, models):

@@ -12,7 +12,7 @@ from lib.workflows.apis import Field, Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.language import Call, Flow, Object, calls, parse, print_flow, validate
+from lib.workflows.language import Call, Flow, Object, calls, nodes, parse, print_flow, validate
 from lib.workflows.pairs import read_values
 
 DATA = Path(__file__).parents[2] / "data"
@@ -43,10 +43,6 @@ def tokenizer(flows):
     )
     tokenizer.train_from_iterator(flows, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
-
-
-def only(catalogue, names):
-    return Catalogue({name: catalogue[name] for name in names}, catalogue.connectors)
 
 
 @pytest.fixture(scope="module")
@@ -93,64 +89,52 @@ def without_stop(text):
     return min((text.split(stop)[0] for stop in STOP), key=len)
 
 
-def kinds(node):
+def kinds(flow):
     """Names of all the classes in a tree."""
-    if isinstance(node, tuple):
-        return {"tuple"}.union(*map(kinds, node))
-    inner = [getattr(node, name) for name in getattr(node, "__slots__", ())]
-    return {type(node).__name__}.union(*map(kinds, inner))
+    return {type(node).__name__ for node in nodes(flow)}
 
 
 # ---------------------------------------------------------------- whatever is allowed is right
 
 
-def test_whatever_ends_parses(compiled, walk):
-    grammar = compiled(stop=STOP)
-    texts = [walk(grammar, seed) for seed in range(300)]
-    seen = set().union(*(kinds(parse(without_stop(text))) for text in texts))
-    assert seen >= {"Call", "If", "Comparison", "Reference", "Object", "tuple", "str", "int", "Not", "And", "NoneType"}
-    assert {text[-2:] for text in texts} >= {"\n\n", "D>", ");"}
-
-
-def test_whatever_ends_under_a_catalogue_makes_nothing_up(compiled, walk, catalogue):
-    grammar = compiled(catalogue, stop=STOP)
-    flows = [parse(without_stop(walk(grammar, seed))) for seed in range(300)]
+@pytest.mark.parametrize("loops", [False, True])
+def test_whatever_ends_parses_and_makes_nothing_up(compiled, walk, catalogue, loops):
+    grammar = compiled(catalogue, STOP, loops)
+    texts = [walk(grammar, seed, "for (" * (seed % 2) * loops) for seed in range(100 if loops else 300)]
+    flows = [parse(without_stop(text)) for text in texts]
     for flow in flows:
         report = validate(flow, catalogue)
         assert (report.made_up_names, report.made_up_parameters) == ((), ())
     called = [call for flow in flows for call in calls(flow)]
-    assert len({call.api for call in called}) > 200
-    assert sum(len(call.keys) for call in called) > 200
-
-
-def test_whatever_ends_with_loops_parses(compiled, walk, catalogue):
-    grammar = compiled(catalogue, stop=STOP, loops=True)
-    flows = [parse(without_stop(walk(grammar, seed, "for (" * (seed % 2)))) for seed in range(100)]
-    for flow in flows:
-        report = validate(flow, catalogue)
-        assert (report.made_up_names, report.made_up_parameters) == ((), ())
-    assert set().union(*map(kinds, flows)) >= {"Call", "If", "For", "Comparison"}
+    assert len({call.api for call in called}) > 150
+    assert sum(len(call.keys) for call in called) > 100
+    wanted = {"For", "If"} if loops else {"If", "Comparison", "Reference", "Object", "tuple", "str", "Not", "And"}
+    assert set().union(*map(kinds, flows)) >= wanted
+    assert {text[-2:] for text in texts} >= {"\n\n", "D>", ");"}
 
 
 # ---------------------------------------------------------------- whatever is right is allowed
 
 
 def test_every_flow_can_be_written(compiled, catalogue, flows):
-    anything, known = compiled(stop=STOP), compiled(catalogue, stop=STOP)
+    known = compiled(catalogue, STOP)
     for dsl in flows:
-        assert anything.accepts(dsl)
         assert known.accepts(dsl)
         assert known.accepts(f"{dsl}\n<END>")
 
 
-def test_loops_change_nothing_where_they_are_not_asked_for(catalogue):
-    """Answers are kept under the hash of their grammar, which this was before there were loops."""
-    known = "3aae5485394151f890490fa1ced10a9884f374659d3d439c8086e3f774248a19"
-    assert hashlib.sha256(flow_grammar().encode()).hexdigest() == known
+ANY = tuple(map(Field, ("a", "b", "c", "key")))
+SMALL = [Operation("shared_a", name, "", "", parameters=ANY) for name in ("Do", "/api/x y", "New")]
+SMALL = Catalogue({api.name: api for api in SMALL}, {})
+
+
+def test_grammars_stay_as_they_are():
+    """Answers are kept under the hash of their grammar."""
+    known = "a1fe5c1ad130439e9119d9a5bef19985c16edfb53ea96b828604914b0cc93c2e"
+    assert hashlib.sha256(flow_grammar(SMALL).encode()).hexdigest() == known
 
 
 CALL = "shared_a.Do();"
-LOOP = f"for (x of xs?['v']) {{\n  {CALL}\n  if (x) {{\n    for (for of x) {{\n      {CALL}\n    }}\n  }}\n}}"
 LONG = "x" * 120
 
 
@@ -166,7 +150,7 @@ LONG = "x" * 120
 )
 def test_constructs(compiled, text):
     assert print_flow(parse(text)) == text
-    assert compiled().accepts(text)
+    assert compiled(SMALL).accepts(text)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +170,7 @@ def test_constructs(compiled, text):
     ],
 )
 def test_what_does_not_parse_or_goes_on_and_on_is_refused(compiled, text):
-    assert not compiled().accepts(text)
+    assert not compiled(SMALL).accepts(text)
 
 
 def test_names_and_keys_as_importers_find_them(compiled):
@@ -227,16 +211,16 @@ def test_names_and_keys_as_importers_find_them(compiled):
 
 def test_a_flow_is_complete_once_its_stop_text_is_cut_off(compiled):
     """A fine-tuned model ends with <END> on a line of its own: what is left then ends with a line break."""
-    grammar = compiled(stop=["<END>"])
-    flow = "triggerOutputs = await a.New();"
+    grammar = compiled(SMALL, ["<END>"])
+    flow = "triggerOutputs = await shared_a.New();"
     for text in (flow, f"{flow}\n", f"{flow}\n<END>", f"{flow}<END>"):
         assert grammar.accepts(text)
         assert parse(text.split("<END>")[0])
     assert not grammar.accepts(f"{flow}\n\n")
-    assert not grammar.accepts("triggerOutputs = await a.")
+    assert not grammar.accepts("triggerOutputs = await shared_a.")
 
 
 def test_a_fence_stands_around_the_flow_and_takes_no_stop_texts():
-    grammar = flow_grammar(fence=("```flow\n", "\n```"))
+    grammar = flow_grammar(SMALL, fence=("```flow\n", "\n```"))
     assert grammar.startswith('start: "```flow\\n" lines "\\n```"\n')
-    assert grammar.partition("\n")[2] == flow_grammar().partition("\n")[2]
+    assert grammar.partition("\n")[2] == flow_grammar(SMALL).partition("\n")[2]

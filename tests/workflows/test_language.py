@@ -21,7 +21,6 @@ from lib.workflows.language import (
     Object,
     Or,
     Reference,
-    assigned_in,
     called_apis,
     parse,
     print_flow,
@@ -290,7 +289,6 @@ def test_the_tree_of_a_loop():
     assert called_apis(flow) == [
         "shared_jira.ListIssues", "shared_asana.CreateTask", "shared_gmail.SendEmail", "shared_teams.Post",
     ]  # fmt: skip
-    assert list(assigned_in(flow.statements)) == ["issues", "issue", "task", "watcher"]
     assert variables_used(flow) == ["issues", "issue", "watcher", "task"]
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from lib.workflows.apis import Field, Operation
 from lib.workflows.prompts import (
     INSTRUCTION,
+    PARTS,
     USE_OF_DEFINITIONS,
-    finetuned_parts,
     finetuned_prompt,
     finetuned_target,
     fit,
@@ -53,7 +53,7 @@ def test_the_prompt_word_for_word():
 def test_the_fine_tuned_model_reads_the_request_between_markers():
     whole = finetuned_prompt(" When it\nrains ") + finetuned_target(FLOW)
     assert whole == f"When it rains\n<START>\n{FLOW}\n<END>"
-    assert finetuned_parts("x", [], [], None) == [finetuned_prompt("x")]
+    assert PARTS["finetuned"]("x", [], [], None) == [finetuned_prompt("x")]
 
 
 # ---------------------------------------------------------------- what fits
