@@ -103,7 +103,7 @@ def use_one_operation(adapted) -> None:
 
     for layer in adapted.modules():
         if type(layer) is Linear and type(layer.base_layer) is torch.nn.Linear:
-            layer.forward = functools.partial(forward, layer)  # type: ignore[method-assign]  # a module calls it
+            layer.forward = functools.partial(forward, layer)  # a module calls it
 
 
 def pack(model) -> list:

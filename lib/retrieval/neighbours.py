@@ -37,7 +37,7 @@ def nearest(documents: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndar
     while len(rows) and k:
         depth = min(depth, len(documents))
         found, numbers = index.search(queries[rows], depth)
-        rounded = np.round(found, DECIMALS)
+        rounded = found.round(DECIMALS)
         order = np.lexsort((numbers, -rounded))[:, :k]
         indices[rows] = np.take_along_axis(numbers, order, axis=1)
         cosines[rows] = np.take_along_axis(found, order, axis=1)

@@ -352,7 +352,7 @@ def with_adapter(encoder, settings: Tuning):
     encoder.eval()  # no dropout
     for layer in adapted.modules():
         if type(layer) is Linear and type(layer.base_layer) is torch.nn.Linear:
-            layer.forward = functools.partial(_two_operations, layer)  # type: ignore[method-assign]  # a module calls it
+            layer.forward = functools.partial(_two_operations, layer)  # a module calls it
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
 
 
