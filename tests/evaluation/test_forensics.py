@@ -67,13 +67,13 @@ def test_no_arrangement_of_three_queries_beats_the_bound():
         best[recalls] = max(old[0], ndcg), max(old[1], hit_share)
     assert len(best) > 100
     tight = 0
-    for (a1, a2, b1, b2), (ndcg, hit_share) in itertools.islice(best.items(), 0, None, 4):
+    for (a1, a2, b1, b2), (ndcg, hit_share) in itertools.islice(best.items(), 0, None, 12):
         bound = ndcg_upper_bound({1: a1, 2: a2}, 2, {1: b1, 2: b2}, max_relevant=2)
         assert ndcg <= bound + 1e-9
         loose = ndcg_upper_bound({1: a1, 2: a2}, 2, {1: b1, 2: b2}, "graded", max_relevant=2)
         assert hit_share <= loose + 1e-9
         tight += bound < ndcg + 1e-3
-    assert tight > 20  # the bound is reached, not merely kept
+    assert tight > 6  # the bound is reached, not merely kept
 
 
 @pytest.mark.parametrize(

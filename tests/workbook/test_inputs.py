@@ -5,6 +5,7 @@ import random
 import pytest
 import yaml
 
+from lib.workbook import inputs
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import (
     DEEPEST,
@@ -32,7 +33,8 @@ DEEP = DEEPEST + 2
         ("a: 1\n---\nb: 2", "single document"),
     ],
 )
-def test_yaml_that_nobody_meant_is_one_sentence(tmp_path, text, complaint):
+def test_yaml_that_nobody_meant_is_one_sentence(tmp_path, monkeypatch, text, complaint):
+    monkeypatch.setattr(inputs, "MOST_YAML_VALUES", 10_000)
     path = tmp_path / "some.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=complaint) as caught:
@@ -90,7 +92,7 @@ PIECES += ["\n", "  ", "- ", ": ", "\0", "\ufeff", "\t", "9" * 30]
 def test_whatever_the_text_no_other_error_comes_out(parse):
     rng = random.Random(5)
     outcomes = {"read": 0, "refused": 0}
-    for _ in range(10_000):
+    for _ in range(3_000):
         text = "".join(rng.choices(PIECES, k=rng.randrange(1, 14)))
         try:
             parse(text)
@@ -98,4 +100,4 @@ def test_whatever_the_text_no_other_error_comes_out(parse):
         except ValueError as error:
             str(error).encode()
             outcomes["refused"] += 1
-    assert min(outcomes.values()) > 50
+    assert min(outcomes.values()) > 15
