@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,7 @@ USE: dict[str, Use] = {"important": "core", "advanced": "rare"}  # by `x-ms-visi
 DEEPEST_SCHEMA = 12
 MOST_FIELDS = 2000  # of one schema: definitions that refer to each other twice double with each level
 MOST_RETURNED = 200  # fields that an operation returns
+MOST_WORDS = 12  # of a description that stands for a summary
 MOST_TOLD = 5  # warnings of a folder, and changes told of a file; more are counted
 NO_NAME = re.compile(r"apidefinition|swagger|openapi|v?\d+(\.\d+)*", re.IGNORECASE)
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -148,6 +150,11 @@ def _clean(value: Any) -> str:
     return " ".join(CONTROL.sub(" ", value).split()) if isinstance(value, str) else ""
 
 
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, without its full stop and markup."""
+    return re.sub(r"<[^>]*>", "", re.split(r"(?<=\w)[.:;!?](?: |<|$)|</p>|<br", text)[0]).strip()
+
+
 def _mapping(value: Any) -> dict:
     return value if isinstance(value, dict) else {}
 
@@ -211,7 +218,7 @@ class _Reader:
             raise Unreadable("has no mapping 'paths'")
         self.notes: list[str] = []
         self.files: dict[Path, Any] = {}
-        self.operation, self.dynamic, self.visited = "", False, 0
+        self.operation, self.dynamic = "", False
         self.references = References(self.document, self._file)
         self.resolve = self.references.resolve
         self.joined: dict[int, dict] = {}  # by id: the documents keep their nodes
@@ -233,13 +240,15 @@ class _Reader:
                 parameters = self.parameters(item, operation)
                 dynamic = self.dynamic
                 summary = _clean(operation.get("summary")) or _clean(operation.get("x-ms-summary"))
+                description = _clean(operation.get("description")) or summary
+                said = first_sentence(description) if len(first_sentence(description).split()) <= MOST_WORDS else ""
                 words = re.findall(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+", name)
                 yield Operation(
                     connector=connector,
                     operation=name,
-                    display_name=summary or " ".join(words) or name,
+                    display_name=summary or said or " ".join(words) or name,
                     app_name=app,
-                    description=_clean(operation.get("description")) or summary,
+                    description=description,
                     trigger=trigger,
                     dynamic=dynamic,
                     internal=operation.get("x-ms-visibility") == "internal" or operation.get("deprecated") is True,
@@ -315,10 +324,8 @@ class _Reader:
         schema = self._joined(schema["items"]) if "items" in schema else schema
         fields: dict[str, Field] = {}
         if _mapping(schema.get("properties")):
-            _add(fields, self.flatten("", schema, False, skipped="writeOnly"))
-        if len(fields) > MOST_RETURNED:
-            self.notes.append(f"{self.operation}: of {len(fields)} returned fields the first {MOST_RETURNED} are kept")
-        return list(fields.values())[:MOST_RETURNED]
+            _add(fields, self.flatten("", schema, False, "writeOnly", MOST_RETURNED))
+        return list(fields.values())
 
     def _content(self, holder: dict) -> tuple[str, dict]:
         """Media type and schema of an OpenAPI 3 body, JSON where there is a choice."""
@@ -356,32 +363,36 @@ class _Reader:
         self.joined[id(schema)] = joined | {"required": list(dict.fromkeys(map(str, required)))}
         return self.joined[id(schema)]
 
-    def flatten(self, root: str, schema: dict, required: bool, skipped: str = "readOnly") -> list[Field]:
-        """Leaves of a schema as fields with keys `root/a/b`. `skipped` marks what is left out: of a request, what is
-        only read. Arrays are leaves, and so is an object that holds itself."""
-        self.visited = 0
-        return list(self._leaves(root, schema, required, False, skipped, ()))
+    def flatten(
+        self, root: str, schema: dict, required: bool, skipped: str = "readOnly", most: int = MOST_FIELDS
+    ) -> list[Field]:
+        """Leaves of a schema as fields with keys `root/a/b`, outer objects opened first, until there are `most`.
 
-    def _leaves(
-        self, key: str, schema: Any, required: bool, internal: bool, skipped: str, around: tuple[int, ...]
-    ) -> Iterator[Field]:
-        self.visited += 1
-        if self.visited > MOST_FIELDS:
-            self.notes.append(f"{self.operation}: a schema has more than {MOST_FIELDS} fields; the rest is left out")
-            return
-        target, node = _mapping(self.resolve(schema)), self._joined(schema)
-        self.dynamic |= any(mark in node for mark in DYNAMIC)
-        internal |= node.get("x-ms-visibility") == "internal"
-        properties = _mapping(node.get("properties"))
-        if not properties or id(target) in around or len(around) >= DEEPEST_SCHEMA:
-            if key:
-                yield self._leaf(key, node, required, internal)
-            return
-        wanted = {str(name) for name in _list(node.get("required"))}
-        for name, child in properties.items():
-            if name.strip() and _mapping(self.resolve(child)).get(skipped) is not True:
-                path, needed = f"{key}/{name}" if key else name, required and name in wanted
-                yield from self._leaves(path, child, needed, internal, skipped, (*around, id(target)))
+        Arrays are leaves, and so is an object that holds itself. `skipped` marks what is left out: of a request, what
+        is only read.
+        """
+        waiting: deque[tuple] = deque([((), root, schema, required, False, ())])
+        found: list[tuple[tuple[int, ...], Field]] = []
+        cut = False
+        while waiting:
+            place, key, told, wanted, internal, around = waiting.popleft()
+            target, node = _mapping(self.resolve(told)), self._joined(told)
+            self.dynamic |= any(mark in node for mark in DYNAMIC)
+            internal |= node.get("x-ms-visibility") == "internal"
+            inside = [(str(name), child) for name, child in _mapping(node.get("properties")).items()
+                      if str(name).strip() and _mapping(self.resolve(child)).get(skipped) is not True]  # fmt: skip
+            full = len(found) + len(waiting) + len(inside) > most
+            cut |= full
+            if key and (full or not inside or id(target) in around or len(around) >= DEEPEST_SCHEMA):
+                found.append((place, self._leaf(key, node, wanted, internal)))
+                continue
+            needed = _list(node.get("required")) if wanted else []
+            for number, (name, child) in enumerate(inside[:most]):
+                path = f"{key}/{name}" if key else name
+                waiting.append(((*place, number), path, child, name in needed, internal, (*around, id(target))))
+        if cut:
+            self.notes.append(f"{self.operation}: a schema has more than {most:,} fields; inner ones are left out")
+        return [field for _, field in sorted(found, key=lambda one: one[0])]
 
     def _leaf(self, key: str, schema: dict, required: bool, internal: bool) -> Field:
         values, shown = _values(schema), schema.get("examples")

@@ -1,8 +1,7 @@
 """Phrases for APIs that nobody has written phrases for: several wordings an operation, from its OpenAPI document.
 
-A hand-written catalogue says how people ask for each API. Here rules make it from summaries and parameters ("Creates a
-ticket" becomes "create a ticket in {app}"), so that requests and flows can be generated for any documents. What gives
-no usable phrase is left out of the flows, and stays in the catalogue.
+Rules make them from summaries, or descriptions, and parameters: "Creates a ticket" becomes "create a ticket in {app}".
+What gives no usable phrase is left out of the flows, and stays in the catalogue.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import html
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import yaml
 from lib.workbook.inputs import InputError
 from lib.workflows.apis import APP, ID, SHARED_IDS, Connector, Field, Operation, meant, said
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.openapi import first_sentence
 from lib.workflows.planning import given_by, needed_by
 from lib.workflows.wording import FLOWS
 
@@ -56,7 +56,7 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tupl
 
     Args:
         catalogue: as `Catalogue.from_openapi` reads it.
-        starts: triggers to begin flows with where no operation of the documents is a trigger that can be asked for.
+        starts: triggers to begin flows with where no trigger of the documents can be asked for.
         seed: of what is held out.
 
     Returns:
@@ -111,11 +111,7 @@ def _phrased(api: Operation, connector: Connector) -> Operation:
     """The API with kinds and phrases; raises Unsaid where it can have none."""
     if api.internal or LIKE["unoffered"].search(api.display_name) or LIKE["unoffered"].match(api.description):
         raise Unsaid("internal or deprecated")
-    text = _without_app(api.display_name, connector.called[0])
-    told = clause(text) if api.trigger else imperative(text)
-    if not told:
-        raise Unsaid("nothing happens in its summary" if api.trigger else "its summary is no verb with an object")
-    verb, spoken = told
+    verb, spoken = _told(api, connector.called[0])
     noun = _singular(_noun(spoken)).lower()
     parameters = tuple(with_kind(parameter, noun) for parameter in api.parameters)
     api = replace(api, parameters=parameters, returns=tuple(_returned(api.returns, noun)))
@@ -127,10 +123,19 @@ def _phrased(api: Operation, connector: Connector) -> Operation:
     else:
         verbs = [verb, *ENGLISH["synonyms"].get(verb, ())]
         phrases = [_placed(other, spoken) for other in verbs]
-        phrases += [f"use {{app}} to {verb} {spoken}", f"go to {{app}} and {verb} {spoken}"]
-        phrases += [f"have {{app}} {verb} {spoken}", f"let {{app}} {verb} {spoken}"]
+        phrases += [
+            f"{frame} {verb} {spoken}" for frame in ("use {app} to", "go to {app} and", "have {app}", "let {app}")
+        ]
         terse = [_placed(verb, bare), f"{{app}}: {verb} {bare}", f"{verbs[-1]} {bare} ({{app}})"]
     return replace(api, phrases=tuple(phrases), terse=tuple(terse), clauses=tuple(_endings(api, verb)))
+
+
+def _told(api: Operation, app: str) -> tuple[str, str]:
+    """What `imperative` or `clause` makes of the summary; where it does not say what happens, of the description."""
+    for text in (api.display_name, first_sentence(api.description)):
+        if told := (clause if api.trigger else imperative)(_without_app(text, app)):
+            return told
+    raise Unsaid("nothing happens in its summary" if api.trigger else "its summary is no verb with an object")
 
 
 def _without_app(text: str, app: str) -> str:
@@ -205,7 +210,7 @@ def imperative(text: str) -> tuple[str, str] | None:
     if verb == "search":
         verb, spoken = "search for", spoken.removeprefix("for ").removeprefix("all ")
     makes = verb in WORDS["makes"]
-    if spoken in ("", "me", "all") or spoken.split()[0] in WORDS["prepositions"]:
+    if spoken in ("", "me", "all", "it", "them") or spoken.split()[0] in WORDS["prepositions"]:
         return None
     if not makes and verb != "search for":
         spoken = re.sub(r"^an? (?!new |list |copy )", "the ", spoken)
@@ -294,7 +299,8 @@ def _spoken(text: str) -> str:
         mixed = re.search(r"[a-z][A-Z]|\d|[A-Z]{2}", word) and not re.fullmatch(r"[A-Z]{5,}", word)
         plain = {"you": "I", "your": "my"}.get(word.lower(), word.lower())
         kept.append(word if mixed or plain in WORDS["names"] else plain)
-    return re.sub(r"\ba (?=[aeio])", "an ", " ".join(kept).strip(" ,."))
+    spoken = re.sub(r"\ba (?=[aeio])", "an ", " ".join(kept).strip(" ,."))
+    return re.sub(r"\ban (?=[b-df-gj-np-tv-z])", "a ", spoken)
 
 
 # ---------------------------------------------------------------- kinds of fields
@@ -366,15 +372,15 @@ def with_kind(field: Field, noun: str = "") -> Field:
     return replace(field, kind=kind, examples=tuple(v for v in sayable if isinstance(v, str)) if shown else ())
 
 
-def _returned(fields: Iterable[Field], noun: str) -> Iterator[Field]:
+def _returned(fields: Sequence[Field], noun: str) -> Iterator[Field]:
     """Fields of a response; those that flows may use have as summary what people call them, each another."""
-    taken: set[str] = set()
-    for number, field in enumerate(fields):
+    taken = {""}
+    for field in fields[:MOST_RETURNED]:
         field = with_kind(field, noun)
         label, identifies = label_of(field), field.kind.startswith(ID)
-        usable = (identifies or said(field.kind)) and field.key.count("/") < 3 and number < MOST_RETURNED
-        if not label or label in taken or not usable:
+        if label in taken or not (identifies or said(field.kind)) or field.key.count("/") > 2:
             yield replace(field, kind=field.kind if identifies else "any", summary="")
             continue
         taken.add(label)
         yield replace(field, summary=f"{label} id" if identifies else label)
+    yield from (replace(field, summary="") for field in fields[MOST_RETURNED:])

@@ -171,7 +171,7 @@ def test_definitions_that_double_at_each_level_are_cut_with_a_warning(tmp_path):
                   "allOf": [{"$ref": f"#/definitions/D{i + 1}"}] * 9} for i in range(30)}  # fmt: skip
     catalogue, warned = read(tmp_path, document)
     assert len(catalogue["shared_boxes.GetBox"].keys) > 100
-    assert "more than 2000 fields" in warned[0]
+    assert "GetBox: a schema has more than 2,000 fields" in warned[0]
 
 
 def test_triggers_internal_operations_and_dynamic_schemas(tmp_path):
@@ -301,7 +301,7 @@ def test_the_first_response_that_has_fields_counts_and_their_number_is_bounded(t
     later = {"content": {"application/json": {"schema": {"properties": many}}}}
     catalogue, warned = read(tmp_path, openapi(responses={"200": {"description": "done"}, "202": later}))
     assert len(catalogue["shared_boxes.GetBox"].returns) == MOST_RETURNED
-    assert f"GetBox: of {MOST_RETURNED + 1} returned fields the first {MOST_RETURNED} are kept" in warned[0]
+    assert f"GetBox: a schema has more than {MOST_RETURNED} fields" in warned[0]
 
 
 def test_references_to_files_below_the_documents_folder(tmp_path):
