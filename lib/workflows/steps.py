@@ -26,6 +26,7 @@ MOMENTS = ("start", "end", "due")  # an output may fill a date only if both spea
 # Kinds of value that later steps of one connector share: who said "the Roadmap board" means it from there on.
 INHERITED = {"container", "team", "channel", "choice"}
 CALLED = re.compile(r"(called|named|titled|entitled) $")
+AS_IT_IS = re.compile(r"\b(with|and) (the |an? )?(?!the |an? )\w+( \w+)?$")  # "with the title", which is then set
 NAMED_AFTER = "named after "
 DOMAINS: list[str] = HABITS["domains"]
 UNTESTED = frozenset(HABITS["untested"])
@@ -92,15 +93,11 @@ def speak(draft: Draft, value: Value, kind: str) -> str:
         return draft.token(spoken_moment(str(value), draft.day_layout, draft.clock))
     if not isinstance(value, str):
         return draft.token(str(value))
-    chance = HABITS["quoted"].get(kind, 0.05)
-    if kind == "text" and re.search(r"[,.!?]|\s\S+\s\S+\s", value):
-        chance = 1.0
-    if draft.terse:
-        chance *= 0.8
-    if rng.random() < chance:
+    long = kind == "text" and re.search(r"[,.!?]|\s\S+\s\S+\s", value)
+    chance = 1.0 if long else HABITS["quoted"].get(kind, 0.05)
+    if rng.random() < chance * (0.8 if draft.terse else 1.0):
         marks = rng.choice(HABITS["quotes"])
-        if "'" in value and marks == "''":
-            marks = '""'
+        marks = '""' if "'" in value and marks == "''" else marks
         return draft.token(marks[0] + value + marks[1])
     if kind == "choice" and re.fullmatch(r"[A-Z][a-z]+( [a-z]+)*", value) and rng.random() < 0.7:
         return draft.token(value.lower())
@@ -163,29 +160,25 @@ def same_moment(parameter: Field, source: Field) -> bool:
 def candidates(draft: Draft, api: Operation, parameter: Field, visible: Sequence[Output]) -> dict[Output, float]:
     """Earlier outputs that may fill the parameter, with their weights."""
     kind = parameter.kind
-    if kind not in HABITS["reference_chance"] or (parameter.examples and kind in ("tag", "text", "file_name")):
-        return {}  # such a parameter names something that is there already
-    if partner(api, parameter.key):
-        return {}  # nobody knows whether it comes before the other end
+    is_there = parameter.examples and kind in ("tag", "text", "file_name")  # it names something that is there already
+    if kind not in HABITS["reference_chance"] or is_there or partner(api, parameter.key):
+        return {}  # of a range, nobody knows whether an output comes before the other end
     found = {}
     for output in visible:
         source = output.field
-        if not source.summary or not fits(source.kind, kind, output.api.connector == api.connector):
+        if not source.summary or source.summary in UNTESTED or source.kind in ("boolean", "count", "number"):
             continue
-        if source.summary in UNTESTED or source.kind in ("boolean", "count", "number"):
+        if not fits(source.kind, kind, output.api.connector == api.connector):
             continue
-        if kind in DATED and not same_moment(parameter, source):
-            continue
-        if kind not in DATED and (source.kind in DATED or (kind == "file_name" and source.kind != kind)):
+        other = source.kind in DATED or (kind == "file_name" and source.kind != kind)
+        if other if kind not in DATED else not same_moment(parameter, source):
             continue
         weight = 6.0 if source.kind == kind else HABITS["kind_weight"].get(source.kind, 0.6)
         if kind == "title" and source.kind in ("person_name", "company"):
             weight = 0.3
         if output.is_new(draft):
             weight *= 3.0  # what a step looked up is there to be used
-        if output.reference in draft.referred:
-            weight *= 0.3
-        found[output] = weight
+        found[output] = weight * (0.3 if output.reference in draft.referred else 1.0)
     return found
 
 
@@ -225,14 +218,13 @@ def step(draft: Draft, api: Operation, visible: Sequence[Output]) -> tuple[str, 
     draft.literals = set()
     text = _phrase(draft, api, values, visible) + _clauses(draft, api, values, visible)
     draft.said.append([p.key for p in api.parameters if p.key in values])
-    for parameter in api.parameters:
-        if parameter.required and parameter.key not in values:
-            value = implied(draft, api, parameter, values, visible)
-            if value is not None:
-                values[parameter.key] = value
-    for parameter in api.parameters:
+    for parameter in (p for p in api.parameters if p.required and p.key not in values):
+        value = implied(draft, api, parameter, values, visible)
+        if value is not None:
+            values[parameter.key] = value
+    for parameter in (p for p in api.parameters if p.kind in INHERITED):
         value = values.get(parameter.key)
-        if value is not None and not isinstance(value, Reference) and parameter.kind in INHERITED:
+        if value is not None and not isinstance(value, Reference):
             draft.said_before.setdefault((api.connector, last_part(parameter.key)), value)
     base, number = f"outputs_{api.operation}", 2
     variable = TRIGGER if api.trigger else base
@@ -240,11 +232,10 @@ def step(draft: Draft, api: Operation, visible: Sequence[Output]) -> tuple[str, 
         variable, number = f"{base}_{number}", number + 1
     draft.variables.add(variable)
     pairs = tuple((p.key, values[p.key]) for p in api.parameters if p.key in values)
-    call = Call(api.name, Object(pairs), variable, awaited=api.trigger)
     outputs = [Output(draft.steps, api, variable, output) for output in api.returns]
     draft.steps += 1
     draft.last_connector = api.connector
-    return text, call, outputs
+    return text, Call(api.name, Object(pairs), variable, awaited=api.trigger), outputs
 
 
 def _texts(draft: Draft, api: Operation, name: str) -> list[str]:
@@ -260,8 +251,7 @@ def _texts(draft: Draft, api: Operation, name: str) -> list[str]:
 def _phrase(draft: Draft, api: Operation, values: dict[str, Value], visible: Sequence[Output]) -> str:
     def repeats(template: str) -> bool:
         """Whether a phrase has a slot for what has been said before; now and then that does no harm."""
-        said_before = any(draft.known(api, parameter.key) is not None for parameter in api.slots(template))
-        return said_before and draft.rng.random() < 0.7
+        return any(draft.known(api, slot.key) is not None for slot in api.slots(template)) and draft.rng.random() < 0.7
 
     for template in sorted(_texts(draft, api, "terse" if draft.terse else "phrases"), key=repeats):
         filled = put(draft, api, template, values, visible)
@@ -272,19 +262,16 @@ def _phrase(draft: Draft, api: Operation, values: dict[str, Value], visible: Seq
 
 def _clauses(draft: Draft, api: Operation, values: dict[str, Value], visible: Sequence[Output]) -> str:
     """Endings that name further parameters, each with a space before it; often none."""
-    texts = _texts(draft, api, "clauses")
+    texts, said = _texts(draft, api, "clauses"), ""
     most = 1 if draft.terse or api.trigger else draft.rng.choice((1, 2, 2, 3))
-    said = ""
     for template in texts:
-        if not most:
-            break
         parameters = api.slots(template)
-        if any(parameter.key in values for parameter in parameters):
+        if not most or any(parameter.key in values for parameter in parameters):
             continue
         chance = (0.2 if draft.terse else 0.55) if any(parameter.required for parameter in parameters) else 0.12
         if any(draft.known(api, parameter.key) is not None for parameter in parameters):
             chance *= 0.2
-        offers = [output for parameter in parameters for output in candidates(draft, api, parameter, visible)]
+        offers = (output for parameter in parameters for output in candidates(draft, api, parameter, visible))
         if any(output.is_new(draft) for output in offers):
             chance = max(chance, 0.6)
         if draft.rng.random() < chance and (words := put(draft, api, template, values, visible)) is not None:
@@ -303,98 +290,71 @@ def put(draft: Draft, api: Operation, template: str, values: dict[str, Value], v
             template = template.replace(old, draft.rng.choice(new), 1)
     if api.connector == draft.last_connector and draft.rng.random() < 0.4 and template.count(" ") > 3:
         template = re.sub(r" (in|on|from) \{app\}$", "", template)
-    parts, at, fresh = [], 0, dict(values)
+    text, at, fresh = "", 0, dict(values)
     for match in SLOT.finditer(template):
-        parts.append(template[at : match.start()])
+        text += template[at : match.start()]
         at = match.end()
         if match[1] == APP:
-            parts.append(draft.app(api))
+            text += draft.app(api)
             continue
-        words = fill(draft, api, api.by_slot[match[1]], fresh, visible, "".join(parts))
+        words = fill(draft, api, api.by_slot[match[1]], fresh, visible, text)
         if words is None:
             return None
-        if words.startswith(NAMED_AFTER):
-            parts[-1] = CALLED.sub("", parts[-1])
-        parts.append(words)
-    parts.append(template[at:])
+        text = (CALLED.sub("", text) if words.startswith(NAMED_AFTER) else text) + words
     values.update(fresh)
-    return "".join(parts)
+    return text + template[at:]
 
 
 def fill(
     draft: Draft, api: Operation, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str
 ) -> str | None:
-    """Words for a slot, its value goes into the call; None where no value is to be had.
+    """Words for a slot after the words `spoken`, its value goes into the call; None where no value is to be had.
 
-    `spoken`: the words before the slot; words for an output do not go well after all of them.
+    An earlier output fills it by chance, where one fits and words for it go well after those before the slot.
     """
-    value = draft.known(api, parameter.key)
-    if value is None or parameter.kind not in INHERITED or parameter.kind == "choice":
-        output, words = _refer(draft, api, parameter, call, visible, spoken)
-        if output:
-            call[parameter.key] = output.reference
-            draft.referred.add(output.reference)
-            return words
+    value, kind = draft.known(api, parameter.key), parameter.kind
+    if value is None or kind not in INHERITED or kind == "choice":
+        chance = HABITS["reference_chance"].get(kind, 0.0) * (0.3 if draft.terse else 1.0)
+        words = PLACEHOLDER.sub("x", spoken).rstrip(" ").split(" ")
+        lead = "" if len(words) == 1 or words[-1] in LEADS else None  # what goes before words for an output
+        if CALLED.search(spoken):
+            lead = NAMED_AFTER
+        elif words[-1] not in HABITS["prepositions"] and AS_IT_IS.search(" ".join(words)):
+            lead = "set to "
+        found = candidates(draft, api, parameter, visible) if chance and lead is not None else {}
+        if any(output.is_new(draft) for output in found):
+            chance = max(chance, 0.75)
+        if found and draft.rng.random() < chance:
+            output = draft.rng.choices(list(found), list(found.values()))[0]
+            described = describe(draft, output, visible)
+            repeated = set(spoken.split()[-3:]) & set(output.field.summary.split()) - {"of", "in"}
+            if described and not repeated and output.reference not in call.values():  # no "link to the link"
+                call[parameter.key] = output.reference
+                draft.referred.add(output.reference)
+                return f"{lead}{described}"
         value = literal(draft, api, parameter, call)
         if value is None:
             return None
     call[parameter.key] = value
-    return speak(draft, value, parameter.kind)
-
-
-def _refer(
-    draft: Draft, api: Operation, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str
-) -> tuple[Output | None, str]:
-    """An earlier output for a slot, and words for it; None where there is none that fits, or by chance."""
-    nothing = None, ""
-    chance = HABITS["reference_chance"].get(parameter.kind, 0.0) * (0.3 if draft.terse else 1.0)
-    words = PLACEHOLDER.sub("x", spoken).rstrip(" ").split(" ")
-    # What has to stand between the words before the slot and words for an output, where they go together.
-    if CALLED.search(spoken):
-        lead = NAMED_AFTER
-    elif (
-        re.search(r"\b(with|and) (the |an? )?(?!the |an? )\w+( \w+)?$", " ".join(words))
-        and words[-1] not in HABITS["prepositions"]
-    ):
-        lead = "set to "
-    elif len(words) == 1 or words[-1] in LEADS:
-        lead = ""
-    else:
-        return nothing
-    found = candidates(draft, api, parameter, visible) if chance else {}
-    if any(output.is_new(draft) for output in found):
-        chance = max(chance, 0.75)
-    if not found or draft.rng.random() >= chance:
-        return nothing
-    output = draft.rng.choices(list(found), list(found.values()))[0]
-    described = describe(draft, output, visible)
-    repeated = set(spoken.split()[-3:]) & set(output.field.summary.split()) - {"of", "in"}  # "with a link to the link"
-    if not described or repeated or output.reference in call.values():
-        return nothing
-    return output, lead + described
+    return speak(draft, value, kind)
 
 
 def implied(
     draft: Draft, api: Operation, parameter: Field, values: dict[str, Value], visible: Sequence[Output]
 ) -> Value | None:
     """What fills a required parameter that the request leaves unsaid; None: the flow leaves it out, too."""
-    kind = parameter.kind
-    known = draft.known(api, parameter.key)
+    kind, known = parameter.kind, draft.known(api, parameter.key)
     if known is not None and kind in INHERITED:
         return known
     if kind == "choice":
         return parameter.examples[0] if parameter.examples else None
     if kind.startswith(ID):
-        same = [o for o in visible if o.field.kind == kind
-                and (o.api.connector == api.connector or kind in SHARED_IDS)]  # fmt: skip
-        return same[-1].reference if same else None
+        here = [o for o in visible if kind in SHARED_IDS or o.api.connector == api.connector]
+        return next((o.reference for o in reversed(here) if o.field.kind == kind), None)
     if kind in DATED:
-        same = [o for o in visible if o.field.kind in DATED and same_moment(parameter, o.field)]
-        return same[0].reference if same and not partner(api, parameter.key) else None
+        same = (o.reference for o in visible if o.field.kind in DATED and same_moment(parameter, o.field))
+        return None if partner(api, parameter.key) else next(same, None)
     taken = {value for value in values.values() if isinstance(value, Reference)}
-    for source in HABITS["implied"].get(kind, ()):
-        for output in visible:
-            fresh = output.field.summary not in UNTESTED and output.reference not in taken
-            if output.field.kind == source and fresh:
-                return output.reference
-    return None
+    fresh = [o for o in visible if o.field.summary not in UNTESTED and o.reference not in taken]
+    sources = HABITS["implied"].get(kind, ())
+    return next((o.reference for source in sources for o in fresh if o.field.kind == source), None)
