@@ -80,8 +80,7 @@ def compared(draft: Draft, output: Output, words: str, bound: float | None) -> T
         return Tested(Comparison("==", left, None), in_words(draft, "empty", words, "", tested), output)
     if kind == "boolean":
         state = rng.random() < 0.7
-        flags = draft.frames[tested.summary, state]
-        text = rng.choice(flags).replace("{n}", thing(output.api) or "item")
+        text = rng.choice(draft.frames[tested.summary, state]).replace("{n}", thing(output.api) or "item")
         return Tested(Comparison("==", left, state), text, output)
     if kind in ("amount", "number", "count"):
         size = re.search(r"\bsize\b", tested.summary)
@@ -91,8 +90,7 @@ def compared(draft: Draft, output: Output, words: str, bound: float | None) -> T
             return None
         limit = rng.choice(pool[len(pool) // 3 :] if bound is None else pool)
         operator = ">" if bound is not None else rng.choices((">", "<", ">=", "<="), (6, 2, 2, 1))[0]
-        if draft.terse and operator in (">=", "<="):
-            operator = operator[0]
+        operator = operator[0] if draft.terse else operator
         text = in_words(draft, operator, words, draft.token(f"{limit:,} bytes" if size else str(limit)), tested)
         return Tested(Comparison(operator, left, limit), text, output, limit if operator in (">", ">=") else None)
     if kind in DATED:
@@ -104,9 +102,8 @@ def compared(draft: Draft, output: Output, words: str, bound: float | None) -> T
         return None
     operator, wanted, spoken_as = drawn
     text = in_words(draft, operator, words, speak(draft, wanted, spoken_as), tested)
-    if operator == "lacks":
-        return Tested(Not(Comparison("contains", left, wanted)), text, output)
-    return Tested(Comparison(operator, left, wanted), text, output)
+    made = Not(Comparison("contains", left, wanted)) if operator == "lacks" else Comparison(operator, left, wanted)
+    return Tested(made, text, output)
 
 
 def _drawn(draft: Draft, tested: Field) -> tuple[str, Operand, str] | None:

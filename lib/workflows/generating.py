@@ -7,6 +7,7 @@ processes. Source: the workflow paper, section 4.1.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import random
@@ -44,7 +45,7 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
     build = draw_build(rng, len(plan.before), bool(plan.branches))
     draft = Draft(rng, wordings, split, build == "telegraph", bool(plan.branches), day_layout, clock)
     opening, trigger, visible = step(draft, plan.trigger, [])
-    settings = settings_of(plan.trigger, trigger, visible)
+    settings = _settings_of(plan.trigger, trigger, visible)
     before, called, visible = _sequence(draft, plan.before, visible)
     statements: list[Statement] = [*called]
     branches: list = []
@@ -80,14 +81,11 @@ def _sequence(
     return texts, called, visible
 
 
-def settings_of(api: Operation, trigger: Call, returned: Sequence[Output]) -> set[str]:
+def _settings_of(api: Operation, trigger: Call, returned: Sequence[Output]) -> set[str]:
     """Summaries and last parts of keys of what the trigger is set to, and its values: nothing a condition tests."""
-    named = dict(trigger.parameters.pairs)
-    settings = set()
-    for parameter in api.parameters:
-        if parameter.key in named:
-            settings |= {parameter.summary.lower(), last_part(parameter.key)}
-            settings.add(str(named[parameter.key]))  # such as the measure that a trigger watches
+    settings: set[str] = set()
+    for key, value in trigger.parameters.pairs:  # a value may be the measure that a trigger watches
+        settings |= {api.by_slot[key].summary.lower(), last_part(key), str(value)}
     subject = any("subject" in setting for setting in settings)
     return settings | {o.field.summary for o in returned
                        if last_part(o.field.key) in settings or (subject and o.field.kind == "subject")}  # fmt: skip
@@ -131,8 +129,8 @@ class FlowSource:
         self.distribution = FlowDistribution(catalogue, seed)
 
     def pair(self, split: str, index: int, attempt: int = 0) -> dict[str, Any]:
-        """Pair number `index` of a split, by column. A further `attempt` gives another one, for a request that is there
-        already. Each unseen pair is made around one of the APIs that training never has, one after the other.
+        """Pair number `index` of a split, by column; a further `attempt` gives another one. Each unseen pair is made
+        around one of the APIs that training never has, one after the other.
 
         Raises:
             RuntimeError: the flow does not round-trip, or none can be made.
@@ -164,15 +162,13 @@ def generate(
     processes: int = 1,
     progress: Callable = iter,
 ) -> pd.DataFrame:
-    """All pairs; each flow round-trips, validates and begins with its only trigger.
-
-    No two requests are equal, not even in their normal form. `test_same` is drawn as training is, with its wordings and
-    frames, by generators of its own; further pairs of any split leave all others as they are.
+    """All pairs; each flow round-trips, validates and begins with its only trigger. No two requests are equal.
 
     Args:
         catalogue: with phrases, as `Catalogue.load` reads it.
         values: by kind, as `lib.workflows.pairs.read_values` reads them.
-        sizes: how many pairs of each split.
+        sizes: how many pairs of each split; further ones leave all others as they are. `test_same` is drawn as training
+            is, with its wordings and frames.
         seed: of the pairs, and of what is held out of training.
         processes: how many make pairs at a time; the result does not depend on it.
         progress: wraps the list of chunks, `tqdm` for a bar.
@@ -196,34 +192,31 @@ def generate(
             waiting = [pool.submit(_workers_chunk, *chunk) for chunk in chunks]
             made = [chunk.result() for chunk in progress(waiting)]
     pairs: dict[str, dict[str, Any]] = {}  # by normal form
-    for pair in (pair for chunk in made for pair in chunk):
-        name, split, attempt = pair["pair"], pair["split"], 0
+    for pair in itertools.chain.from_iterable(made):
+        name, attempt = pair["pair"], 0
         while (form := normal_form(pair["request"])) in pairs:
             attempt += 1
             if attempt > MOST_ATTEMPTS:
                 raise RuntimeError(f"{name}: no new request in {MOST_ATTEMPTS} attempts; ask for fewer pairs")
-            pair = source.pair(split, int(name.rpartition("-")[2]), attempt)
+            pair = source.pair(pair["split"], int(name.rpartition("-")[2]), attempt)
         pairs[form] = pair
     return pd.DataFrame(list(pairs.values()), columns=COLUMNS)
 
 
-_source: FlowSource | None = None  # of a worker process, made once
+_worker: list[FlowSource] = []  # of a process that makes pairs, made once
 
 
 def _start_worker(catalogue: Catalogue, values: dict[str, list], seed: int) -> None:
     """Set up a process that ends with the one that made it: a worker that waits for work never notices."""
-    global _source
     maker = multiprocessing.parent_process()
-    assert maker is not None  # a worker has one
 
     def end_with_it() -> None:
-        maker.join()
+        maker.join()  # type: ignore[union-attr]  # a worker has one
         os._exit(1)
 
     threading.Thread(target=end_with_it, daemon=True).start()
-    _source = FlowSource(catalogue, values, seed)
+    _worker.append(FlowSource(catalogue, values, seed))
 
 
 def _workers_chunk(split: str, numbers: range) -> list[dict[str, Any]]:
-    assert _source is not None  # the process began with `_start_worker`
-    return [_source.pair(split, index) for index in numbers]
+    return [_worker[0].pair(split, index) for index in numbers]

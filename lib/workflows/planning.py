@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import re
 from dataclasses import dataclass, field
@@ -58,8 +57,7 @@ class FlowDistribution:
     otherwise.
 
     What actions need are ids within their connector, shared ids, and files: the columns of `needs`, `provides` and
-    `takes_id`, (actions, columns). These hold small whole numbers as floats, of which NumPy multiplies matrices much
-    faster.
+    `takes_id`, (actions, columns), small whole numbers as floats, of which NumPy multiplies matrices much faster.
 
     Raises:
         InputError: no trigger or no action has phrases and is for training.
@@ -79,10 +77,9 @@ class FlowDistribution:
             heads.setdefault(api.family, api)
         self.weight: dict[str, float] = {}
         for api in offered:
-            spread = random.Random(f"{seed}:{api.name}").gauss(0, SPREAD)
+            spread = float(np.exp(random.Random(f"{seed}:{api.name}").gauss(0, SPREAD)))
             weight = CONNECTOR_WEIGHT[connectors[api.connector].use] * OPERATION_WEIGHT[api.use]
-            meant = 1.0 if heads[api.family] is api else OLDER_SIBLING
-            self.weight[api.name] = weight * float(np.exp(spread)) * meant
+            self.weight[api.name] = weight * spread * (1.0 if heads[api.family] is api else OLDER_SIBLING)
         self.base = np.array([self.weight[a.name] for a in actions])
         self.category = {api.name: connectors[api.connector].category for api in offered}
         self.affinity: dict[str, np.ndarray] = {}  # by category, how well the actions go with it
@@ -91,8 +88,6 @@ class FlowDistribution:
             weights.setdefault(one, SAME_CATEGORY)
             self.affinity[one] = np.array([weights.get(self.category[a.name], STRANGER) for a in actions])
         self.trained = np.array([a.in_training for a in actions])
-        trained = [trigger for trigger in self.triggers if trigger.in_training]
-        self.trained_triggers = trained, list(itertools.accumulate(self.weight[trigger.name] for trigger in trained))
         self.of_connector = {c: np.array([a.connector == c for a in actions]) for c in connectors}
         self.reader = np.array([bool(READERS.match(a.display_name)) and bool(a.returns) for a in actions])
         self.destroys = np.array([bool(GONE.match(a.display_name)) for a in actions])
@@ -104,13 +99,11 @@ class FlowDistribution:
         self.gives = {api.name: given_by(api) for api in offered}
         met = sorted({need for api in actions for need in needed_by(api)} & set().union(*self.gives.values()))
         self.column = {need: number for number, need in enumerate(met)}
-        self.needs = np.zeros((len(actions), len(met)), dtype=np.float32)
-        self.provides = np.zeros_like(self.needs)
+        self.needs, self.provides = np.zeros((2, len(actions), len(met)), dtype=np.float32)
         for row, api in enumerate(actions):
             self.needs[row, self.columns(needed_by(api))] = 1
             self.provides[row, self.columns(self.gives[api.name])] = 1
-        self.takes_id = self.needs.copy()
-        self.takes_id[:, [column for need, column in self.column.items() if need[1] == "file"]] = 0
+        self.takes_id = self.needs * np.array([need[1] != "file" for need in met], dtype=np.float32)
 
     def columns(self, needs: set[Need]) -> list[int]:
         """Places of those that some call can meet and some action has."""
@@ -137,30 +130,21 @@ def given_by(api: Operation) -> set[Need]:
 
 @dataclass(slots=True)
 class FlowPlan:
-    """APIs in the order of the flow: the trigger, actions before the condition, branches, actions after it.
-
-    `branches` are the bodies, the last one that of `else` where `has_else`.
-    """
+    """APIs in the order of the flow."""
 
     trigger: Operation
-    before: list[Operation]
-    branches: list[list[Operation]] = field(default_factory=list)
+    before: list[Operation]  # actions before the condition
+    branches: list[list[Operation]] = field(default_factory=list)  # the last one is that of `else` where `has_else`
     has_else: bool = False
-    after: list[Operation] = field(default_factory=list)
+    after: list[Operation] = field(default_factory=list)  # actions after the condition
 
 
 class APISampler:
-    """Draws one flow's APIs.
-
-    Attributes:
-        distribution, rng: of the catalogue and of the pair.
-        allowed: which actions the flow may have, (actions,).
-        flow: the calls so far.
-        have: ids and files that they returned, as in the columns of `FlowDistribution.needs`.
-    """
+    """Draws one flow's APIs. `allowed`: which actions it may have, (actions,)."""
 
     def __init__(self, distribution: FlowDistribution, rng: random.Random, trigger: Operation, allowed: np.ndarray):
         self.distribution, self.rng, self.allowed = distribution, rng, allowed
+        # Ids and files that the calls so far returned, as in the columns of `FlowDistribution.needs`.
         self.have = np.zeros(len(distribution.column), dtype=np.float32)
         self.flow: list[Operation] = []
         self.add(trigger)
@@ -237,7 +221,7 @@ def draw_plan(
     conditional = length > 1 and rng.random() < CONDITION_SHARE / long_share
     if split != "unseen" and rng.random() < TAIL_SHARE:
         focus = rng.choice(distribution.tail)
-    triggers, cumulated = distribution.trained_triggers
+    triggers = [trigger for trigger in distribution.triggers if trigger.in_training]
     allowed = distribution.trained
     if focus is not None:
         if not focus.in_training:
@@ -246,28 +230,21 @@ def draw_plan(
                 if api.connector == focus.connector and api.in_training >= focus.in_training]  # fmt: skip
         if focus.trigger or (same and rng.random() < OWN_TRIGGER):
             triggers = [focus] if focus.trigger else same
-            cumulated = list(itertools.accumulate(distribution.weight[api.name] for api in triggers))
-    sampler = APISampler(distribution, rng, rng.choices(triggers, cum_weights=cumulated)[0], allowed)
-    actions: list[Operation] = []
+    trigger = rng.choices(triggers, [distribution.weight[api.name] for api in triggers])[0]
+    sampler = APISampler(distribution, rng, trigger, allowed)
+    before: list[Operation] = []
     if focus is not None and not focus.trigger:
-        actions = sampler.with_provider(focus)
-        if not actions:
+        before = sampler.with_provider(focus)
+        if not before:
             return None
-        sampler.add(*actions)
-        length = max(length, 1 + len(actions) + conditional)
-    room = length - 1 - len(actions)
-    if conditional:
-        return _conditional(sampler, actions, room)
-    further = sampler.several(room, ends=True)
-    return None if further is None else FlowPlan(sampler.flow[0], actions + further)
-
-
-def _conditional(sampler: APISampler, before: list[Operation], room: int) -> FlowPlan | None:
-    """A plan with a condition, with `room` further calls for what stands before it, in it and after it."""
-    rng = sampler.rng
+        sampler.add(*before)
+        length = max(length, 1 + len(before) + conditional)
+    room = length - 1 - len(before)
+    if not conditional:
+        further = sampler.several(room, ends=True)
+        return None if further is None else FlowPlan(trigger, before + further)
     if room < 1:
         return None
-    trigger = sampler.flow[0]
     earlier = rng.choices(tuple(CALLS_BEFORE), tuple(CALLS_BEFORE.values()))[0]
     if not any(map(is_testable, trigger.returns)) and not before:
         earlier = max(earlier, 1)
@@ -277,13 +254,13 @@ def _conditional(sampler: APISampler, before: list[Operation], room: int) -> Flo
         return None
     room -= earlier
     sizes, has_else, _ = rng.choices(SHAPES[room], [weight for *_, weight in SHAPES[room]])[0]
-    start, branches = sampler.have.copy(), []
-    for size in sizes:
+    bodies: list[list[Operation]] = []
+    start = sampler.have
+    for size in (*sizes, int(sum(sizes) < room)):  # the last one comes after the condition
         sampler.have = start.copy()
         body = sampler.several(size, ends=True)
         if body is None:
             return None
-        branches.append(body)
-    sampler.have = start.copy()
-    after = sampler.several(1, ends=True) if sum(sizes) < room else []
-    return None if after is None else FlowPlan(trigger, before + further, branches, has_else, after)
+        bodies.append(body)
+    *branches, after = bodies
+    return FlowPlan(trigger, before + further, branches, has_else, after)

@@ -45,12 +45,8 @@ def split_wordings(wordings: Sequence, seed: int, name: str) -> dict[str, tuple]
     order = list(range(len(wordings)))
     random.Random(f"{seed}:{name}").shuffle(order)
     held = set(order[: max(len(wordings) // 3, int(len(wordings) == 2))])
-    if not held:
-        return {"training": tuple(wordings), "test": tuple(wordings)}
-    return {
-        "training": tuple(w for i, w in enumerate(wordings) if i not in held),
-        "test": tuple(w for i, w in enumerate(wordings) if i in held),
-    }
+    test = tuple(w for i, w in enumerate(wordings) if i in held or not held)
+    return {"training": tuple(w for i, w in enumerate(wordings) if i not in held), "test": test}
 
 
 class Wordings:
@@ -60,18 +56,16 @@ class Wordings:
     Attributes:
         values: what people name, by kind.
         connectors: the catalogue's, for what people call them.
-        apis: by API, list ("phrases", "terse" or "clauses") and side ("training" or "test"): templates for whose slots
-            people can name a value.
-        frames: by side, then by name: those of the `sentences` of `data/flows/frames.yaml`, of its `conditions` by
-            operator, and of its `flags` by (summary, state).
+        apis: by API, list ("phrases", "terse" or "clauses") and side: templates for whose slots people name values.
+        frames: by side, then by name, by operator of a condition, or by (summary, state) of a flag.
     """
 
     def __init__(self, catalogue: Catalogue, values: dict[str, list], seed: int):
-        self.values = values
-        self.connectors = catalogue.connectors
+        self.values, self.connectors = values, catalogue.connectors
         self.apis: dict[tuple[str, str, str], tuple[str, ...]] = {}
         for api in catalogue:
-            for name, texts in (("phrases", api.phrases), ("terse", api.terse), ("clauses", api.clauses)):
+            for name in ("phrases", "terse", "clauses"):
+                texts = getattr(api, name)
                 sayable = [all(p.examples or (said(p.kind) and p.kind != "boolean") for p in api.slots(text))
                            for text in texts]  # fmt: skip
                 # Siblings share phrases, so they must share the split.
@@ -80,8 +74,8 @@ class Wordings:
         lists = [(name, name, texts) for name, texts in FRAMES["sentences"].items()]
         lists += [(name, f"condition {name}", texts) for name, texts in FRAMES["conditions"].items()]
         for name, by_state in FRAMES["flags"].items():
-            for state, texts in zip((True, False), by_state, strict=True):
-                lists.append(((name, state), f"flag {name} {state}", texts))
+            states = zip((True, False), by_state, strict=True)
+            lists += [((name, state), f"flag {name} {state}", texts) for state, texts in states]
         self.frames: dict[str, dict] = {"training": {}, "test": {}}
         for key, seeded_by, texts in lists:
             for side, kept in split_wordings(texts, seed, seeded_by).items():
@@ -152,19 +146,12 @@ def last_part(key: str) -> str:
 
 
 class Parts(NamedTuple):
-    """The steps of a flow in words.
+    """The steps of a flow in words."""
 
-    Attributes:
-        trigger: its clause.
-        before: the actions before the condition, or all of them.
-        branches: a condition and its actions each; an empty condition stands for `else`.
-        after: the actions after the condition.
-    """
-
-    trigger: str
-    before: Sequence[str] = ()
-    branches: Sequence[tuple[str, list[str]]] = ()
-    after: Sequence[str] = ()
+    trigger: str  # its clause
+    before: Sequence[str] = ()  # the actions before the condition, or all of them
+    branches: Sequence[tuple[str, list[str]]] = ()  # a condition and its actions each; an empty one stands for `else`
+    after: Sequence[str] = ()  # the actions after the condition
 
 
 def draw_build(rng: random.Random, n_before: int, conditional: bool) -> str:
@@ -184,43 +171,38 @@ def composed(draft: Draft, build: str, parts: Parts) -> str:
         build: "trigger" ("When …, do …"), "wish" ("When …, I want to …"), "action" ("Do … when …, but only if …"),
             "telegraph" ("new email -> post in Teams"), "steps" ("1. When … 2. … 3. …") or "only" (a trigger alone).
     """
-    pick = draft.pick
-    at_once = bool(parts.branches) and not parts.before  # the condition follows the trigger
+    pick, (trigger, before, branches, after) = draft.pick, parts
+    at_once = bool(branches) and not before  # the condition follows the trigger
     if build == "telegraph":
         opening, arrow = pick("TELEGRAPH")
-        pieces = list(parts.before)
-        if parts.branches:
-            pieces.append(_in_style(pick("TELEGRAPH_IFS"), parts.branches, " + "))
-        if parts.after:
-            pieces.append("always: " + " + ".join(parts.after))
-        return opening.replace("{t}", parts.trigger) + arrow.join(pieces)
+        pieces = [*before]
+        if branches:
+            pieces.append(_in_style(pick("TELEGRAPH_IFS"), branches, " + "))
+        if after:
+            pieces.append("always: " + " + ".join(after))
+        return opening.replace("{t}", trigger) + arrow.join(pieces)
     if build == "steps":
         opening, mark, between = pick("STEPS")
-        conditional = [_in_style(pick("IF_STYLES"), parts.branches)] if parts.branches else []
-        pieces = [*parts.before, *conditional, *(f"in any case {action}" for action in parts.after)]
-        start = _framed(draft, opening, parts.trigger).replace("{n0}", "1")
+        conditional = [_in_style(pick("IF_STYLES"), branches)] if branches else []
+        pieces = [*before, *conditional, *(f"in any case {action}" for action in after)]
+        start = _framed(draft, opening, trigger).replace("{n0}", "1")
         lines = [mark.replace("{n}", str(number)) + piece for number, piece in enumerate(pieces, start=2)]
         return start + " " + between.join(lines)
     if build == "only":
-        return _framed(draft, pick("TRIGGER_ONLY"), parts.trigger)
+        return _framed(draft, pick("TRIGGER_ONLY"), trigger)
     if build == "action":
         template = pick("ACTION_FIRST")
+        text = _framed(draft, template, trigger, " and ".join(before or branches[0][1]))
         if at_once:
-            (condition, actions), *rest = parts.branches
-            text = _framed(draft, template, parts.trigger, " and ".join(actions))
-            text += pick("ONLY_IFS").replace("{c}", condition) + _further(draft, rest)
-        else:
-            text = _framed(draft, template, parts.trigger, " and ".join(parts.before))
-            if parts.branches:
-                text += ". " + capital(_in_style(pick("IF_STYLES"), parts.branches))
-        return text + _after(draft, parts)
+            text += pick("ONLY_IFS").replace("{c}", branches[0][0]) + _further(draft, branches[1:])
+        elif branches:
+            text += ". " + capital(_in_style(pick("IF_STYLES"), branches))
+        return text + _after(draft, after)
     if build == "wish" and not at_once:  # nobody wishes for a condition
-        return _framed(draft, pick("WISH_FIRST"), parts.trigger, _body(draft, parts))
-    trigger = parts.trigger
+        return _framed(draft, pick("WISH_FIRST"), trigger, _body(draft, parts))
     if at_once and draft.rng.random() < MERGED_SHARE:
-        (condition, actions), *rest = parts.branches
-        trigger = pick("MERGED").replace("{T}", trigger).replace("{c}", condition)
-        body = " and ".join(actions) + _further(draft, rest) + _after(draft, parts)
+        trigger = pick("MERGED").replace("{T}", trigger).replace("{c}", branches[0][0])
+        body = " and ".join(branches[0][1]) + _further(draft, branches[1:]) + _after(draft, after)
     else:
         body = _body(draft, parts)
     template = pick("TRIGGER_PLAIN" if draft.rng.random() < PLAIN_SHARE else "TRIGGER_CHATTY")
@@ -245,16 +227,15 @@ def _body(draft: Draft, parts: Parts) -> str:
         text = middle.join(first) + (last if first[1:] else two) + end
     if parts.branches:
         styles = draft.frames["IF_STYLES"]
-        if not text:
-            styles = [style for style in styles if OPENS_BODY.match(style[0])] or styles
-        conditional = _in_style(draft.rng.choice(styles), parts.branches)
+        opening = [style for style in styles if OPENS_BODY.match(style[0])]
+        conditional = _in_style(draft.rng.choice(styles if text or not opening else opening), parts.branches)
         link = draft.pick("IF_LINKS") if text else ""
         text += link + (capital(conditional) if link.endswith(". ") else conditional)
-    return text + _after(draft, parts)
+    return text + _after(draft, parts.after)
 
 
-def _after(draft: Draft, parts: Parts) -> str:
-    return draft.pick("POSTS") + " and ".join(parts.after) if parts.after else ""
+def _after(draft: Draft, actions: Sequence[str]) -> str:
+    return draft.pick("POSTS") + " and ".join(actions) if actions else ""
 
 
 def _further(draft: Draft, branches: Sequence[tuple[str, list[str]]]) -> str:
@@ -274,9 +255,8 @@ def _in_style(style: Sequence[str], branches: Sequence[tuple[str, list[str]]], l
     texts = []
     for number, (condition, actions) in enumerate(branches):
         template = otherwise if not condition else further if number else first
-        texts.append(template.replace("{c}", condition).replace("{a}", link.join(actions)))
-    if between == ". ":
-        texts[1:] = map(capital, texts[1:])
+        text = template.replace("{c}", condition).replace("{a}", link.join(actions))
+        texts.append(capital(text) if number and between == ". " else text)
     return between.join(texts)
 
 
