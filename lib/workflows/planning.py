@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -14,40 +15,8 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import MAKERS, is_testable
 from lib.workflows.wording import HABITS
 
-# Weight of an API = that of its connector times that of its operation times a log-normal factor.
-CONNECTOR_WEIGHT = {"core": 8.0, "common": 2.0, "rare": 0.7}
-OPERATION_WEIGHT = {"core": 8.0, "common": 2.5, "rare": 0.9}
-SPREAD = 0.4  # of the factor's logarithm
-OLDER_SIBLING = 0.1  # nobody can ask for an older form by words, so flows that have one are rare
-PARTNER, SAME_CATEGORY, STRANGER = 4.0, 1.0, 0.15
-GONE = re.compile(r"delet|remov|cancel", re.IGNORECASE)
-# Looking something up is for a later step; a list of records is of less use to it than single fields.
-READER_LAST, READER_EARLIER, LISTER_EARLIER = 0.1, 0.6, 0.15
-READERS = re.compile(
-    r"(get|list|lists|search|find|retrieve|query|perform|optical|analyze|describe|sentiment|key|languages|named|entity|"
-    r"predict|chat|completion|embeddings|translate|transliterate|download|extract|check|convert|pdf|show|encrypt|decrypt)\b",
-    re.IGNORECASE,
-)
-LENGTH_SHARES = (0.04, 0.52, 0.27, 0.12, 0.05)  # of flows with one to five calls
-CONDITION_SHARE = 1 / 3
-TAIL_SHARE = 0.06  # of the flows have an API drawn evenly, so that none goes unused
-SAME_CONNECTOR = 2.0
-TAKES_UP = 6.0  # an action on the very thing that an earlier call returned
-TAKES_GONE = 0.05  # unless that thing has just been deleted
-UNDOES = 0.02  # deleting what the flow has just made
-LOOKED_UP = 0.5  # an action on a thing that another call has to give first
-AGAIN = 0.1  # an API that the flow has already
-OWN_PROVIDER = 5.0  # what an action needs mostly comes from its own connector
-OWN_TRIGGER = 0.7  # of the flows around an action begin with a trigger of its connector
-CALLS_BEFORE = {0: 7, 1: 2.5, 2: 0.7}  # weights of so many actions before a condition
-# By number of actions from the condition on: sizes of the branches, whether the last is an `else`, weight. What they
-# leave of the number comes after the condition.
-SHAPES: dict[int, list[tuple[list[int], bool, float]]] = {
-    1: [([1], False, 6.0)],
-    2: [([1, 1], True, 6), ([2], False, 3), ([1, 1], False, 1.5)],
-    3: [([1, 1, 1], True, 3), ([2, 1], True, 4), ([1, 2], True, 1), ([1, 1], True, 1.5), ([3], False, 0.7)],
-    4: [([2, 2], True, 2), ([2, 1, 1], True, 2), ([1, 1, 1, 1], True, 1), ([3, 1], True, 1), ([1, 1, 1], True, 1)],
-}
+PLANS: dict[str, Any] = HABITS["plans"]
+GONE, READERS = (re.compile(HABITS[name], re.IGNORECASE) for name in ("deletes", "looks_up"))
 
 Need = tuple[str, str]  # connector (empty where all share it) and kind of an id; ("", "file") for a file
 
@@ -77,24 +46,24 @@ class FlowDistribution:
             heads.setdefault(api.family, api)
         self.weight: dict[str, float] = {}
         for api in offered:
-            spread = float(np.exp(random.Random(f"{seed}:{api.name}").gauss(0, SPREAD)))
-            weight = CONNECTOR_WEIGHT[connectors[api.connector].use] * OPERATION_WEIGHT[api.use]
-            self.weight[api.name] = weight * spread * (1.0 if heads[api.family] is api else OLDER_SIBLING)
+            spread = float(np.exp(random.Random(f"{seed}:{api.name}").gauss(0, PLANS["spread"])))
+            weight = PLANS["connector"][connectors[api.connector].use] * PLANS["operation"][api.use]
+            self.weight[api.name] = weight * spread * (1.0 if heads[api.family] is api else PLANS["older_form"])
         self.base = np.array([self.weight[a.name] for a in actions])
         self.category = {api.name: connectors[api.connector].category for api in offered}
         self.affinity: dict[str, np.ndarray] = {}  # by category, how well the actions go with it
         for one in set(self.category.values()):
-            weights = dict.fromkeys(HABITS["partners"].get(one, ()), PARTNER)
-            weights.setdefault(one, SAME_CATEGORY)
-            self.affinity[one] = np.array([weights.get(self.category[a.name], STRANGER) for a in actions])
+            weights = dict.fromkeys(HABITS["partners"].get(one, ()), PLANS["partner"])
+            weights.setdefault(one, PLANS["same_category"])
+            self.affinity[one] = np.array([weights.get(self.category[a.name], PLANS["stranger"]) for a in actions])
         self.trained = np.array([a.in_training for a in actions])
         self.of_connector = {c: np.array([a.connector == c for a in actions]) for c in connectors}
         self.reader = np.array([bool(READERS.match(a.display_name)) and bool(a.returns) for a in actions])
         self.destroys = np.array([bool(GONE.match(a.display_name)) for a in actions])
         speakable = np.array([any(said(o.kind) for o in a.returns) for a in actions])
         # Factors for an action that ends a flow or branch, and for one before it.
-        self.last = np.where(self.reader, READER_LAST, 1.0)
-        self.earlier = np.where(self.reader, np.where(speakable, READER_EARLIER, LISTER_EARLIER), 1.0)
+        self.last = np.where(self.reader, PLANS["reader_last"], 1.0)
+        self.earlier = np.where(self.reader, np.where(speakable, PLANS["reader_earlier"], PLANS["lister_earlier"]), 1.0)
         self.number = {api.name: number for number, api in enumerate(actions)}
         self.gives = {api.name: given_by(api) for api in offered}
         met = sorted({need for api in actions for need in needed_by(api)} & set().union(*self.gives.values()))
@@ -172,17 +141,19 @@ class APISampler:
         if len(self.flow) > 1:
             weights = weights * np.sqrt(known.affinity[known.category[self.flow[-1].name]])
         for connector in {api.connector for api in self.flow}:
-            weights = np.where(known.of_connector[connector], weights * SAME_CONNECTOR, weights)
-        takes_up = TAKES_GONE if GONE.search(self.flow[0].display_name) else TAKES_UP
+            weights = np.where(known.of_connector[connector], weights * PLANS["same_connector"], weights)
+        takes_up = PLANS["takes_gone"] if GONE.search(self.flow[0].display_name) else PLANS["takes_up"]
         weights = np.where(known.takes_id @ self.have > 0, weights * takes_up, weights)
         weights = weights * (known.last if last else known.earlier)
         for connector in {api.connector for api in self.flow[1:] if MAKERS.match(api.display_name)}:
-            weights = np.where(known.destroys & known.of_connector[connector], weights * UNDOES, weights)
+            weights = np.where(known.destroys & known.of_connector[connector], weights * PLANS["undoes"], weights)
         for api in self.flow[1:]:
-            weights[known.number[api.name]] *= AGAIN
+            weights[known.number[api.name]] *= PLANS["again"]
         missing = known.needs @ (1 - self.have)
-        weights = np.where(missing == 0, weights, weights * LOOKED_UP if room > 1 else 0.0)
-        weights = np.where(missing > 1, 0.0, np.where(known.destroys & (missing > 0), weights * UNDOES, weights))
+        weights = np.where(missing == 0, weights, weights * PLANS["looked_up"] if room > 1 else 0.0)
+        weights = np.where(
+            missing > 1, 0.0, np.where(known.destroys & (missing > 0), weights * PLANS["undoes"], weights)
+        )
         return self.with_provider(known.actions[_draw(self.rng, weights)])
 
     def with_provider(self, action: Operation) -> list[Operation]:
@@ -196,9 +167,9 @@ class APISampler:
             return []
         ready = (known.needs @ (1 - self.have) == 0) & (known.provides[:, lacks[0]] > 0)
         weights = known.base * self.allowed * ready
-        weights = weights * np.where(known.of_connector[action.connector], OWN_PROVIDER, 1.0)
+        weights = weights * np.where(known.of_connector[action.connector], PLANS["own_provider"], 1.0)
         if known.destroys[row]:
-            weights = weights * np.where(known.reader, 1.0, UNDOES)
+            weights = weights * np.where(known.reader, 1.0, PLANS["undoes"])
         weights[row] = 0.0
         return [known.actions[_draw(self.rng, weights)], action] if weights.sum() else []
 
@@ -216,10 +187,10 @@ def draw_plan(
 
     The trigger belongs to the connector of the focus where there is one and by chance.
     """
-    length = rng.choices(range(1, len(LENGTH_SHARES) + 1), LENGTH_SHARES)[0]
-    long_share = sum(LENGTH_SHARES[1:]) / sum(LENGTH_SHARES)
-    conditional = length > 1 and rng.random() < CONDITION_SHARE / long_share
-    if split != "unseen" and rng.random() < TAIL_SHARE:
+    shares = PLANS["calls"]
+    length = rng.choices(range(1, len(shares) + 1), shares)[0]
+    conditional = length > 1 and rng.random() < PLANS["conditional"] / (sum(shares[1:]) / sum(shares))
+    if split != "unseen" and rng.random() < PLANS["tail"]:
         focus = rng.choice(distribution.tail)
     triggers = [trigger for trigger in distribution.triggers if trigger.in_training]
     allowed = distribution.trained
@@ -228,7 +199,7 @@ def draw_plan(
             allowed = allowed | distribution.of_connector[focus.connector]
         same = [api for api in distribution.triggers
                 if api.connector == focus.connector and api.in_training >= focus.in_training]  # fmt: skip
-        if focus.trigger or (same and rng.random() < OWN_TRIGGER):
+        if focus.trigger or (same and rng.random() < PLANS["own_trigger"]):
             triggers = [focus] if focus.trigger else same
     trigger = rng.choices(triggers, [distribution.weight[api.name] for api in triggers])[0]
     sampler = APISampler(distribution, rng, trigger, allowed)
@@ -245,7 +216,7 @@ def draw_plan(
         return None if further is None else FlowPlan(trigger, before + further)
     if room < 1:
         return None
-    earlier = rng.choices(tuple(CALLS_BEFORE), tuple(CALLS_BEFORE.values()))[0]
+    earlier = rng.choices(tuple(PLANS["calls_before"]), tuple(PLANS["calls_before"].values()))[0]
     if not any(map(is_testable, trigger.returns)) and not before:
         earlier = max(earlier, 1)
     earlier = min(earlier, room - 1)
@@ -253,7 +224,7 @@ def draw_plan(
     if further is None or not any(is_testable(output) for api in sampler.flow for output in api.returns):
         return None
     room -= earlier
-    sizes, has_else, _ = rng.choices(SHAPES[room], [weight for *_, weight in SHAPES[room]])[0]
+    sizes, has_else, _ = rng.choices(PLANS["shapes"][room], [weight for *_, weight in PLANS["shapes"][room]])[0]
     bodies: list[list[Operation]] = []
     start = sampler.have
     for size in (*sizes, int(sum(sizes) < room)):  # the last one comes after the condition

@@ -3,10 +3,9 @@ import random
 import pytest
 
 from lib.workbook.inputs import InputError
-from lib.workflows import planning
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import is_testable
-from lib.workflows.planning import APISampler, FlowDistribution, draw_plan
+from lib.workflows.planning import PLANS, APISampler, FlowDistribution, draw_plan
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +35,8 @@ def test_a_plan_has_its_focus_and_what_that_needs(known):
 
 
 def test_a_plan_with_a_condition_has_something_to_test_and_at_most_five_calls(known, monkeypatch):
-    monkeypatch.setattr(planning, "LENGTH_SHARES", (0, 0, 0, 0, 1))
-    monkeypatch.setattr(planning, "CONDITION_SHARE", 1.0)
+    monkeypatch.setitem(PLANS, "calls", (0, 0, 0, 0, 1))
+    monkeypatch.setitem(PLANS, "conditional", 1.0)
     plans = [draw_plan(known, random.Random(seed), "training", None) for seed in range(150)]
     plans = [plan for plan in plans if plan is not None]
     assert len(plans) > 80
