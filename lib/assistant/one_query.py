@@ -18,7 +18,6 @@ from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.fusion import Fusion, reciprocal_rank_fusion
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, tie_breakers
-from lib.retrieval.training import mapped
 
 Result = TypeVar("Result")
 ENOUGH_FOR_P95 = 50  # queries
@@ -33,7 +32,7 @@ STEPS = {
     "finetuned": ("encode", "cosine", "sort"),  # an encoder of the pretrained one's shape
     "lambdamart": (*_FEATURES, "predict", "sort"),
     "lambdamart_rrf": (*_FEATURES, "predict", "by_store", "fuse"),
-    "lambdamart_2": (*_FEATURES, "predict", "second", "sort"),
+    "lambdamart_2": (*_FEATURES, "predict", "second", "sort"),  # a map takes a hundredth of a millisecond
     "lambdamart_2_finetuned": (*_FEATURES, "encode", "cosine", "predict", "second", "sort"),  # two encoders
 }
 
@@ -46,25 +45,14 @@ class PersonaIndex:
         opens: columns item, time, place: their log.
         vectors: unit-length embeddings of the items, (items, dimensions).
         b: BM25T's length normalisation.
-        adapter: a map of embeddings, (dimensions, dimensions), behind the fine-tuned cosine; None: there is none.
     """
 
-    def __init__(
-        self,
-        items: pd.DataFrame,
-        opens: pd.DataFrame,
-        vectors: np.ndarray,
-        b: float = 0.75,
-        adapter: np.ndarray | None = None,
-    ):
+    def __init__(self, items: pd.DataFrame, opens: pd.DataFrame, vectors: np.ndarray, b: float = 0.75):
         order = np.argsort(items["item"].to_numpy(), kind="stable")
         self.items, self.vectors = items.iloc[order].reset_index(drop=True), vectors[order]
         self.opens = opens.reset_index(drop=True)
         self.names, self.app = self.items["item"].tolist(), self.items["app"].to_numpy()
-        self.adapter = np.eye(vectors.shape[1]) if adapter is None else adapter
-        self.adapted_vectors = mapped(self.vectors, self.adapter)
-        self.log = Log.of(self.items, self.opens)
-        row = np.arange(len(items))
+        self.log, row = Log.of(self.items, self.opens), np.arange(len(items))
         self.pairs = pd.DataFrame({"item": self.names, "query_row": 0, "item_row": row}, index=row)
         self._bm25t = BM25T([tokenize(text) for text in self.items["text"]], b=b)
 
@@ -81,26 +69,17 @@ class PersonaIndex:
         return signals(self.pairs, query, self.items, self.opens, text_scores, self.log)
 
     def alike(self, times: pd.Series) -> Alike:
-        """How alike the items are at the moment of a query. It changes when an item is opened, not when a query comes.
-
-        Args:
-            times: one, the query's.
-        """
+        """How alike the items are at the moment of a query (`times` has one). It changes when an item is opened, not
+        when a query comes."""
         log = log_similarities(self.items, self.opens, times)
         rows, ties = np.arange(len(self.items))[None], tie_breakers(self.items["item"])
         return Alike(rows, ties, self.vectors @ self.vectors.T, *log)
 
     def second(
-        self, ranker: LambdaMART, alike: Alike, vector: np.ndarray, features: pd.DataFrame, first: np.ndarray
+        self, ranker: LambdaMART, alike: Alike, cosine: np.ndarray, features: pd.DataFrame, first: np.ndarray
     ) -> np.ndarray:
-        """A second stage's scores of the items, (items,).
-
-        Args:
-            alike: at the moment of the query.
-            vector: the query's unit-length embedding.
-            features, first: the first stage's features and its score of each item.
-        """
-        cosine = self.adapted_vectors @ mapped(vector[None], self.adapter)[0]
+        """A second stage's scores of the items, (items,), from how alike they are at the moment of the query, the
+        fine-tuned cosine, and the first stage's features and scores."""
         found = second_features(features, cosine, first, np.zeros(len(first), dtype=int), [alike])
         return ranker.predict(np.column_stack([found[name] for name in ranker.columns]))
 
@@ -113,8 +92,7 @@ class PersonaIndex:
 
     def fuse(self, fusion: Fusion, scores: Mapping[str, np.ndarray]) -> list[str]:
         """Item ids by RRF of the rankings by some scores; those of `STORES` rank each store by itself."""
-        rankings: list[list[str]] = []
-        weights: list[float] = []
+        rankings, weights = [], []
         for name, weight in zip(fusion.rankings, fusion.weights or (1.0,) * len(fusion.rankings), strict=True):
             parts = [best_first(self.names, scores[name])]
             if name == STORES:
@@ -170,7 +148,7 @@ def time_queries(
         took["by_store"], by_store = milliseconds(index.by_store, stores, features)
         took["fuse"], _ = milliseconds(index.fuse, fusion, scores | {WHOLE: first, STORES: by_store})
         took["fuse_text"], _ = milliseconds(index.fuse, Fusion(("bm25t", "semantic"), 60), scores)
-        took["second"], _ = milliseconds(index.second, second, alike, vector, features, first)
+        took["second"], _ = milliseconds(index.second, second, alike, cosine, features, first)
         rows.append(took)
     return pd.DataFrame(rows[1:])
 

@@ -10,32 +10,28 @@ which those of the held-out needs are left out, and for the writer those without
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection
+import shutil
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from lib.assistant.chains import taught_and_asked
 from lib.assistant.planners import PLANNER, SHIPPED_PAIRS, planner_settings, read_planner_lesson
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
-from lib.assistant.ranking import RankingTask
-from lib.assistant.search_training import (
-    FoldTraining,
-    keep,
-    kept_cosines,
-    kept_rankings,
-    train_fold_cosines,
-    train_fold_rankings,
-)
+from lib.assistant.ranking import Kept, RankingTask
+from lib.assistant.search_training import SearchLessons, encoder_sets, find, ranker_sets
 from lib.generation.finetune import Training, finetune_language_model, pairs_hash
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
 from lib.retrieval.lambdamart import Taken, hash_of, how_trained
 from lib.retrieval.training import Finetuning
-from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.artifacts import ROOT, Workbook, atomic_path
 from lib.workbook.parameters import Parameters
 from lib.workbook.parts import (
     NONE,
@@ -53,7 +49,8 @@ WRITER = "cot_writer"
 SIZES = {WRITER: 2_000, PLANNER: SHIPPED_PAIRS}
 WRITING = Training(learning_rate=3e-3, batch_size=4)  # small batches: more steps from few pairs
 RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
-BY_FOLDS = "search_folds"  # what fine-tuned search finds of topics that it did not meet
+SEARCH, CONTEXT = "search", "context"  # what fine-tuned encoders find, and the orders of all rankers of context
+ORDERS, OWN_ORDERS = Path("data/answers/context.npz"), Path("embedded/context.npz")  # of the project, of a run
 
 
 # ---------------------------------------------------------------- the writer of chains of thought
@@ -162,7 +159,7 @@ def taken_or_trained(
     return replace(finetune_language_model(model, *texts, output, settings, **machine), reason=found.reason)
 
 
-# ---------------------------------------------------------------- rankers, and search without folds of topics
+# ---------------------------------------------------------------- rankers, and what fine-tuned search finds
 
 
 def ranker_source(task: RankingTask, encoder: str, bm25_b: float) -> str:
@@ -200,6 +197,37 @@ def make_ranker(book: Workbook, root: Path = ROOT, threads: int = 1, **_) -> str
     return f"on {taken.device}"
 
 
+def kept_for(
+    task: RankingTask, encoder: str, bm25_b: float, retrained: Mapping[str, np.ndarray], root: Path, data: Path
+) -> Kept:
+    """Where the scores of all rankers of a task are kept: with the project or, in `data`, with the run.
+
+    Args:
+        encoder: its name.
+        bm25_b: of the score bm25t.
+        retrained: cosines by fine-tuned encoders that rankers see.
+    """
+    cosines = {name: hashlib.sha256(values.tobytes()).hexdigest() for name, values in retrained.items()}
+    settings = [encoder, bm25_b, task.seed, task.cutoff, task.folds, how_trained(), list(task.features), cosines]
+    labels = task.gold[["query", "need", "relevant"]]
+    key = hash_of(
+        settings, [task.queries, task.items, task.opens, labels.assign(relevant=labels["relevant"].map(list))]
+    )
+    return Kept(task, key, root / ORDERS, data / OWN_ORDERS)
+
+
+def ship_orders(book: Workbook, root: Path = ROOT, **_) -> str:
+    """Put the orders that notebook 05 computed in the place of those that come with the project; see
+    `lib.workbook.parts.Recipe.make`."""
+    own = book.data / OWN_ORDERS
+    if not own.exists():
+        return ""
+    with atomic_path(root / ORDERS) as temporary:
+        shutil.copy(own, temporary)
+    own.unlink()
+    return "those of notebook 05"
+
+
 def ship_tool_rankers(book: Workbook, root: Path = ROOT, **_) -> str:
     """Put the rankers that notebook 06 trained here beside those that come with the project; see
     `lib.workbook.parts.Recipe.make`."""
@@ -207,20 +235,18 @@ def ship_tool_rankers(book: Workbook, root: Path = ROOT, **_) -> str:
     return "those of notebook 06" if fresh else ""
 
 
-def make_folds(book: Workbook, root: Path = ROOT, progress: bool = False, **_) -> str:
-    """Train search without folds of topics in notebook 04's world, and keep what it finds; see
+def make_search(book: Workbook, root: Path = ROOT, progress: bool = False, **_) -> str:
+    """Train the encoders of notebook 04, and those behind a cosine of notebook 05, and keep what they find; see
     `lib.workbook.parts.Recipe.make`."""
     parameters = book.parameters
     settings = Finetuning(parameters.finetune_learning_rate, seed=parameters.seed)
     frames = {name: book.read(name) for name in ("items", "queries", "gold")}
     how = settings, parameters.finetune_epochs, parameters.encoder
-    lessons = FoldTraining.of_world(frames, book.read_arrays("embeddings_pretrained"), *how)
-    if kept_rankings(lessons, root) is not None and kept_cosines(lessons, root) is not None:
-        return ""
-    folder = book.data / "encoders"
-    found = train_fold_rankings(lessons, folder, progress), train_fold_cosines(lessons, folder, progress)
-    keep(lessons, *found, root)
-    return f"without each of {len(lessons.folds)} folds"
+    lessons = SearchLessons.of_world(frames, book.read_arrays("embeddings_pretrained"), *how)
+    sets = encoder_sets(lessons, book.read("cot"), parameters.learning_curve) | ranker_sets(lessons)
+    each = [find(lessons, name, sets[name], root, book.data / "encoders", progress, keep=True) for name in sets]
+    fresh = sum(found is not None and not found.kept for found in each)
+    return f"by {fresh} encoders" if fresh else ""
 
 
 # ---------------------------------------------------------------- all of them
@@ -233,13 +259,15 @@ def assistant_recipes() -> dict[str, Recipe]:
     def tables(names: str) -> tuple[str, ...]:
         return tuple(f"{name}.parquet" for name in names.split())
 
+    chains = {"03_cot_augmentation": tables("cot")}
     context = {
         "01_data_gen": tables("items opens queries gold"),
         "02_context_baselines": ("embeddings_pretrained.safetensors",),
     }
+    searched = {"04_finetuned_search": ("retrained_cosines.safetensors",)}
     shown = {
         "01_data_gen": tables("queries gold other_plans items opens people toolbox"),
-        "03_cot_augmentation": tables("cot"),
+        **chains,
         "06_tool_retrieval": tables("tool_rankings retrieved_context"),
     }
     written, own = {"01_data_gen": tables("queries gold")}, {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
@@ -247,7 +275,8 @@ def assistant_recipes() -> dict[str, Recipe]:
     return {
         f"{WRITER}-{SIZES[WRITER]}": Recipe(learned[WRITER], "03_cot_augmentation", written, make_writer),
         f"{PLANNER}-{SIZES[PLANNER]}": Recipe(learned[PLANNER], "07_planner", shown, make_planner),
-        BY_FOLDS: Recipe("of training queries, without folds of topics", "04_finetuned_search", context, make_folds),
+        SEARCH: Recipe("of training queries", "04_finetuned_search", context | chains, make_search),
         RANKER: Recipe("of all training queries", "05_lambdamart_rrf", context, make_ranker),
+        CONTEXT: Recipe("of notebook 05's", "05_lambdamart_rrf", context | searched, ship_orders),
         TOOL_RANKERS: Recipe("of notebook 06's", "06_tool_retrieval", own, ship_tool_rankers),
     }

@@ -8,18 +8,19 @@ so that one LambdaMART a context type is one a store.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib.assistant.queries import folds_of_needs, held_out_needs, qrels_of
-from lib.assistant.signals import CATEGORICAL, signals
+from lib.assistant.signals import CATEGORICAL, rank_within, signals
 from lib.retrieval.fusion import Fusion, rank_per_store
-from lib.retrieval.lambdamart import LambdaMART, out_of_fold, train
+from lib.retrieval.lambdamart import LambdaMART, train
 from lib.retrieval.stores import (
     bm25t_scores,
     candidate_pairs,
@@ -28,6 +29,7 @@ from lib.retrieval.stores import (
     rank_pairs,
     relevant_pairs_mask,
 )
+from lib.workbook.artifacts import atomic_path
 
 WHOLE = "lambdamart"  # the ranking by one LambdaMART of all stores
 STORES = "lambdamart store by store"  # ranks start anew in each store
@@ -127,7 +129,7 @@ class RankingTask:
         """The ids of the training or the evaluation queries."""
         return self.queries["query"][self.queries["split"] == split].tolist()
 
-    # ---- learning and ranking
+    # ---- learning and ranking; `rows` are bools, one a pair, `features` others than the task's, or some of them
 
     def learn(
         self,
@@ -136,57 +138,57 @@ class RankingTask:
         labels: np.ndarray | None = None,
         threads: int = 0,
     ) -> LambdaMART:
-        """A ranker.
-
-        Args:
-            rows: the pairs it learns from, bools; None: those of the training queries.
-            features: other ones than the task's, or some of them.
-            labels: one bool a pair; None: what is relevant.
-            threads: other than the task's.
-        """
-        pairs, seen, relevant, persona = self._lessons(self.training if rows is None else rows, features, labels)
-        return train(pairs, seen, relevant, persona, CATEGORICAL, self.cutoff, self.seed, threads or self.threads)
-
-    def cross_fit(self, rows: np.ndarray, features: pd.DataFrame | None = None, folds: int = 0) -> np.ndarray:
-        """A score of some pairs (bools), each by a ranker that saw none of its persona's; 0 of all others.
-
-        Args:
-            features, folds: other ones than the task's.
-        """
-        scores = np.zeros(len(self.pairs))
-        pairs, seen, relevant, persona = self._lessons(rows, features)
-        scores[rows] = out_of_fold(
-            pairs, seen, relevant, persona, CATEGORICAL, self.cutoff, self.seed, self.threads, folds or self.folds
-        )
-        return scores
-
-    def _lessons(self, rows: np.ndarray, features: pd.DataFrame | None, labels: np.ndarray | None = None) -> tuple:
-        features, labels = self.features if features is None else features, self.relevant if labels is None else labels
-        return self.pairs[rows], features[rows], labels[rows], self.persona[rows]
-
-    def fit(self, ranker: LambdaMART | None = None) -> tuple[LambdaMART, np.ndarray]:
-        """A ranker of all features, and a score of every pair; those of training queries are out of fold by persona.
-
-        Args:
-            ranker: one that has learned from the training queries; None: learn one.
-        """
-        ranker = ranker or self.learn()
-        return ranker, self.cross_fit(self.training) + self.predict(ranker, self.evaluation)
+        """A ranker that learns from some pairs, else those of the training queries, and from their labels, else what is
+        relevant (bools, one a pair); `threads` are other ones than the task's."""
+        rows = self.training if rows is None else rows
+        features = self.features if features is None else features
+        labels = self.relevant if labels is None else labels
+        lessons = self.pairs[rows], features[rows], labels[rows], self.persona[rows]
+        return train(*lessons, CATEGORICAL, self.cutoff, self.seed, threads or self.threads)
 
     def predict(self, ranker: LambdaMART, rows: np.ndarray, features: pd.DataFrame | None = None) -> np.ndarray:
-        """A ranker's score of some pairs (bools), seen with other features where they are given; 0 of all others."""
+        """A ranker's score of some pairs; 0 of all others."""
         scores = np.zeros(len(self.pairs))
         if rows.any():
             scores[rows] = ranker.predict((self.features if features is None else features)[rows])
         return scores
 
+    def cross_fit(
+        self, rows: np.ndarray, features: pd.DataFrame | None = None, folds: int = 0, by_store: bool = False
+    ) -> np.ndarray:
+        """A score of some pairs, each by rankers that saw none of its persona's, not even to stop early; 0 of all
+        others.
+
+        Args:
+            folds: other ones than the task's.
+            by_store: by one ranker a store (see `store_rankers`), over `STORE_FOLDS` at most.
+
+        Raises:
+            ValueError: fewer personas than folds.
+        """
+        folds = min(self.folds, STORE_FOLDS) if by_store else folds or self.folds
+        if not 2 <= folds <= len(set(self.persona[rows])):
+            raise ValueError(f"{folds} folds of {len(set(self.persona[rows]))} personas")
+        fold, scores = np.full(len(rows), folds), np.zeros(len(rows))
+        fold[rows] = folds_of(pd.Series(self.persona[rows]), folds, self.seed + 1)
+        for number in range(folds):
+            taught, asked = rows & (fold != number), fold == number
+            if by_store:
+                scores += predict_by_store(self, store_rankers(self, taught), asked)
+            else:
+                scores += self.predict(self.learn(taught, features), asked, features)
+        return scores
+
+    def fit(self, ranker: LambdaMART | None = None) -> tuple[LambdaMART, np.ndarray]:
+        """A ranker of all features (one that has learned from the training queries, or a new one), and a score of every
+        pair; those of training queries are out of fold by persona."""
+        ranker = ranker or self.learn()
+        return ranker, self.cross_fit(self.training) + self.predict(ranker, self.evaluation)
+
     def rank(self, scores: np.ndarray, rows: np.ndarray | None = None) -> pd.DataFrame:
-        """The ranking of some pairs (bools; None: of the evaluation queries) by a score of all pairs."""
+        """The ranking of some pairs (None: of the evaluation queries) by a score of all pairs."""
         rows = self.evaluation if rows is None else rows
         return rank_pairs(self.pairs[rows], scores[rows])
-
-
-# ---------------------------------------------------------------- one ranker a store
 
 
 def store_rankers(task: RankingTask, rows: np.ndarray) -> dict[str, LambdaMART]:
@@ -203,18 +205,6 @@ def predict_by_store(task: RankingTask, rankers: Mapping[str, LambdaMART], rows:
     scores = np.zeros(len(rows))
     for app, ranker in rankers.items():
         scores += task.predict(ranker, rows & (task.store == app))
-    return scores
-
-
-def cross_fit_by_store(task: RankingTask, rows: np.ndarray) -> np.ndarray:
-    """The same, each by rankers that saw none of its persona's, over `STORE_FOLDS` or the task's folds, whichever are
-    fewer."""
-    folds = min(task.folds, STORE_FOLDS)
-    fold = np.full(len(rows), folds)
-    fold[rows] = folds_of(pd.Series(task.persona[rows]), folds, task.seed + 1)
-    scores = np.zeros(len(rows))
-    for number in range(folds):
-        scores += predict_by_store(task, store_rankers(task, rows & (fold != number)), fold == number)
     return scores
 
 
@@ -235,14 +225,49 @@ def rankings_to_fuse(
 def fusions(texts: Sequence[str]) -> list[Fusion]:
     """The readings of LambdaMART-RRF that the paper's words allow: each of `READINGS` with every choice of text
     rankings, each of `CONSTANTS` and, where there is something to weigh, `WEIGHTS`."""
+    chosen = [some for number in range(len(texts) + 1) for some in combinations(texts, number)]
     found = []
-    for lambdamarts, number in product(READINGS, range(len(texts) + 1)):
-        for chosen in combinations(texts, number):
-            names = (*lambdamarts, *chosen)
-            weights: list[tuple[float, ...]] = [
-                (),
-                *((weight, *[1.0] * (len(names) - 1)) for weight in WEIGHTS if len(names) > 1),
-            ]
-            if names != (WHOLE,):  # one ranking a store is many, and can be fused by itself
-                found += [Fusion(names, k, each) for each in weights for k in CONSTANTS]
+    for names in (lambdamarts + some for lambdamarts, some in product(READINGS, chosen)):
+        weights = [(), *((weight, *[1.0] * (len(names) - 1)) for weight in WEIGHTS if len(names) > 1)]
+        if names != (WHOLE,):  # one ranking a store is many, and can be fused by itself
+            found += [Fusion(names, k, each) for each in weights for k in CONSTANTS]
     return found
+
+
+# ---------------------------------------------------------------- what comes with the project
+
+
+class Kept:
+    """Arrays that many rankers were trained for, by group and name: those of the first file that has this key. What no
+    file has is computed, and written to the last one; `shipped`: whether the first, the project's, has the key."""
+
+    def __init__(self, task: RankingTask, key: str, *paths: Path):
+        """`key`: SHA-256 of all that the arrays depend on, the last bits of embeddings aside."""
+        self.query, self.key, self.own, self.arrays = task.pairs["query_row"].to_numpy(), key, paths[-1], {}
+        self.shipped = False
+        for path in paths[::-1]:
+            if path.exists():
+                with np.load(path) as file:
+                    if str(file["key"]) == key:
+                        self.arrays |= {name: file[name] for name in file.files}
+                        self.shipped = path == paths[0] != self.own
+
+    def take(self, group: str, compute: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """The arrays of a group by name."""
+        group = f"{group}/"
+        if not any(name.startswith(group) for name in self.arrays):
+            self.arrays |= {group + name: values for name, values in compute().items()}
+            with atomic_path(self.own) as temporary, open(temporary, "wb") as file:
+                np.savez_compressed(file, allow_pickle=False, **self.arrays | {"key": np.array(self.key)})
+        found = {name: values for name, values in self.arrays.items() if name.startswith(group)}
+        return {name.removeprefix(group): values for name, values in found.items()}
+
+    def scores(self, group: str, compute: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Scores of all pairs by name that rank them as those that `compute` gives: minus the rank within the query,
+        ties included, which takes two bytes."""
+
+        def orders() -> dict[str, np.ndarray]:
+            decimals = {name: np.round(scores, 9) for name, scores in compute().items()}  # that count
+            return {name: rank_within(self.query, scores).astype(np.uint16) for name, scores in decimals.items()}
+
+        return {name: -ranks.astype(float) for name, ranks in self.take(group, orders).items()}

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.assistant.ranking import WHOLE, RankingTask
+from lib.assistant.ranking import STORES, WHOLE, Kept, RankingTask, predict_by_store, store_rankers
 from lib.assistant.signals import log_similarities, rank_within
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import folds_of, tie_breakers
@@ -40,18 +40,13 @@ _Columns = Mapping[str, np.ndarray]
 
 
 class Alike(NamedTuple):
-    """How alike the items of one persona are; its queries have the same items in the same order."""
+    """How alike the items of one persona are, all of whose queries have the same items in the same order."""
 
     rows: np.ndarray  # (queries, items), the position of each pair
     ties: np.ndarray  # (items,), what breaks ties between them
     text: np.ndarray  # (items, items), cosines of their embeddings
     log: np.ndarray  # (states, items, items), see `lib.assistant.signals.log_similarities`
     state: np.ndarray  # of the log, of each query
-
-    def compared(self) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Each of `COMPARED` with a matrix of similarities and the queries, as bools, for which it holds."""
-        by_text = ("text", self.text, np.ones(len(self.rows), dtype=bool))
-        return [by_text, *(("log", matrix, self.state == state) for state, matrix in enumerate(self.log))]
 
 
 def alike_by_persona(task: RankingTask, item_vectors: np.ndarray) -> list[Alike]:
@@ -84,14 +79,7 @@ def second_features(
     text = [name.removesuffix("_rank") for name in seen if name.endswith("_rank")]
     relative = relative_to_query({name: seen[name] for name in (*RELATIVE, *text) if name in seen}, query_row)
     near, passed_on = neighbour_features(first, relative, alike)
-    return {
-        **seen,
-        **relative,
-        **own_scores(first, query_row),
-        **near,
-        **relative_to_query(near, query_row),
-        **passed_on,
-    }
+    return seen | relative | own_scores(first, query_row) | near | relative_to_query(near, query_row) | passed_on
 
 
 def relative_to_query(columns: _Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
@@ -132,21 +120,15 @@ def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray
 def neighbour_features(
     first: np.ndarray, relative: _Columns, alike: Sequence[Alike]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """How near each item is to the others that the first stage ranks high, and what those that resemble it score, by
-    each of `COMPARED`. An item is never compared with itself; a query with one candidate has zeros.
+    """How near each item is to the others that the first stage ranks high, and what those that resemble it pass on, by
+    each of `COMPARED`; of the first stage's scores and signals relative to the query. An item is never compared with
+    itself; a query with one candidate has zeros.
 
     `<group>_nearest` is the similarity to the best other item, and `<group>_all` the mean over all others, weighted by
     their shares (softmax of the scores). `<group>_top` is the first once more: trees see half of the columns each, and
     so this one more often. `<group>_passes_<signal>` are means of `PASSED_ON` over all others, weighted by
     exp(`SHARPNESS` · similarity): an item that shares no word with the query is found through one that does and is
     opened at the same moments, and the other way round.
-
-    Args:
-        first: the first stage's score of each pair.
-        relative: signals relative to the query.
-
-    Returns:
-        how near, and what is passed on.
     """
     known = {name: np.nan_to_num(relative[f"{name}_z"]) for name in PASSED_ON if f"{name}_z" in relative}
     near = {f"{group}_{name}": np.zeros(len(first)) for group in COMPARED for name in ("nearest", "top", "all")}
@@ -159,7 +141,8 @@ def neighbour_features(
         order = np.lexsort((np.broadcast_to(part.ties, scores.shape), -np.round(scores, 9)), axis=-1)
         best = np.where(order[:, :1] == items, order[:, 1:2], order[:, :1])  # (queries, items)
         share, but_itself = np.exp(scores - scores.max(axis=1, keepdims=True)), 1 - np.eye(len(items))
-        for group, matrix, here in part.compared():
+        by_text = "text", part.text, np.ones(len(part.rows), dtype=bool)
+        for group, matrix, here in [by_text, *(("log", log, part.state == at) for at, log in enumerate(part.log))]:
             rows, weight = part.rows[here], np.exp(SHARPNESS * matrix)
             near[f"{group}_nearest"][rows] = near[f"{group}_top"][rows] = matrix[best[here], items]
             near[f"{group}_all"][rows] = share[here] @ (matrix * but_itself) / (share[here] @ but_itself)
@@ -171,6 +154,48 @@ def neighbour_features(
 
 
 # ---------------------------------------------------------------- learning
+
+
+def learned_scores(
+    task: RankingTask,
+    ranker: LambdaMART,
+    vectors: Mapping[str, np.ndarray],
+    retrained: Mapping[str, np.ndarray],
+    kept: Kept,
+) -> tuple[dict[str, np.ndarray], dict[str, LambdaMART]]:
+    """What every method that learns from usage makes of all pairs, unless it is kept.
+
+    Args:
+        ranker: what has learned from all training queries, `WHOLE`.
+        vectors: unit-length embeddings of items and queries.
+        retrained: what `cross_fitted` takes of fine-tuned encoders; none: no `lambdamart_2_finetuned`.
+
+    Returns:
+        scores that rank the pairs, `known <method>` and `new <method>`: of evaluation queries on known and on new
+        topics, of training queries out of fold; and rankers of all training queries: one a store, and `lambdamart_2`.
+    """
+    made: dict[str, LambdaMART] = {}
+
+    def learn() -> dict[str, np.ndarray]:
+        made.update(store_rankers(task, task.training))
+        by_store = task.cross_fit(task.training, by_store=True) + predict_by_store(task, made, task.evaluation)
+        alike, whole, unmet = alike_by_persona(task, vectors["items"]), task.fit(ranker)[1], {}
+        known = {WHOLE: whole, STORES: by_store}
+        for name, arrays in (("lambdamart_2", adapt_cosines(task, vectors)), ("lambdamart_2_finetuned", retrained)):
+            if both := cross_fitted(task, arrays):
+                met, unmet[name] = both
+                second, known[name] = fit_second(task, alike, whole, met)
+                made.setdefault("lambdamart_2", second)
+        new = scores_on_new_topics(task, alike, unmet) | {STORES: np.zeros(len(whole))}
+        for learned, asked in task.new_topics.values():
+            new[STORES] += predict_by_store(task, store_rankers(task, learned), asked)
+        return {f"known {name}": each for name, each in known.items()} | {f"new {n}": each for n, each in new.items()}
+
+    scores = kept.scores("learned", learn)
+    texts = kept.take(
+        "rankers", lambda: {app: np.frombuffer(each.text.encode(), np.uint8) for app, each in made.items()}
+    )
+    return scores, {name: LambdaMART.from_text(text.tobytes().decode()) for name, text in texts.items()}
 
 
 def fit_second(
@@ -266,9 +291,9 @@ def cross_fitted(
     return known, new
 
 
-def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """What `cross_fitted` takes, by linear maps of the pretrained embeddings (`lib.retrieval.training.fit_map`), and
-    the map that learned from all training queries; where fewer than `ENOUGH` personas teach, 0 and the identity.
+def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What `cross_fitted` takes, by linear maps of the pretrained embeddings (`lib.retrieval.training.fit_map`); 0
+    where fewer than `ENOUGH` personas teach.
 
     Args:
         vectors: unit-length embeddings of items and queries, in frame order.
@@ -278,24 +303,21 @@ def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> tuple
     enough = len(set(task.persona[learned])) >= ENOUGH
     half = folds_of(pd.Series(task.persona), 2, task.seed)
 
-    def learn(rows: np.ndarray) -> np.ndarray:
-        rows = rows & enough
-        return fit_map(task.pairs[rows], task.relevant[rows], task.persona[rows], *embedded, seed=task.seed)
-
-    def cosines(mapping: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def cosines(taught: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Of some pairs by a map that others taught; 0 of all others."""
         found = np.zeros(len(rows))
         if enough:
+            lessons = task.pairs[taught], task.relevant[taught], task.persona[taught]
+            mapping = fit_map(*lessons, *embedded, seed=task.seed)
             found[rows] = mapped_cosines(task.pairs[rows], *embedded, mapping)
         return found
 
-    whole, folds = learn(learned), np.unique(fold)
-    arrays = {"evaluation": cosines(whole, asked)[asked]}
-    for number in folds:
-        found = cosines(learn(learned & (fold != number)), asked & (fold == number))
+    arrays = {"evaluation": cosines(learned, asked)[asked]}
+    for number in np.unique(fold):
+        found = cosines(learned & (fold != number), asked & (fold == number))
         arrays[f"without_{number}_evaluation"] = found[asked]
-    for one, other in combinations(folds, 2):
+    for one, other in combinations(np.unique(fold), 2):
         about = (fold == one) | (fold == other)
-        sides = [(learned & (half != side) & ~about, learned & (half == side) & about) for side in (0, 1)]
-        left, right = (cosines(learn(taught), rows) for taught, rows in sides)
-        arrays[f"without_{one}_{other}_training"] = (left + right)[learned]
-    return arrays, whole
+        sides = [cosines(learned & (half != side) & ~about, learned & (half == side) & about) for side in (0, 1)]
+        arrays[f"without_{one}_{other}_training"] = (sides[0] + sides[1])[learned]
+    return arrays

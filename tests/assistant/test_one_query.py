@@ -28,11 +28,11 @@ def batch(make_world):
     return task, vectors, task.learn()
 
 
-def index_of(batch, persona, adapter=None):
+def index_of(batch, persona):
     task, vectors, _ = batch
     rows = (task.items["persona"] == persona).to_numpy()
     opens = task.opens[task.opens["item"].isin(task.items["item"][rows])]
-    return PersonaIndex(task.items[rows], opens, vectors["items"][rows], adapter=adapter)
+    return PersonaIndex(task.items[rows], opens, vectors["items"][rows])
 
 
 @pytest.mark.parametrize("row", [0, 99])

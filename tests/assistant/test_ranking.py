@@ -9,8 +9,8 @@ import pytest
 from lib.assistant.ranking import (
     STORES,
     WHOLE,
+    Kept,
     RankingTask,
-    cross_fit_by_store,
     fusions,
     predict_by_store,
     rankings_to_fuse,
@@ -45,7 +45,7 @@ def fitted(task):
 @pytest.fixture(scope="module")
 def by_store(task):
     rankers = store_rankers(task, task.training)
-    return cross_fit_by_store(task, task.training) + predict_by_store(task, rankers, task.evaluation)
+    return task.cross_fit(task.training, by_store=True) + predict_by_store(task, rankers, task.evaluation)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,18 @@ def test_a_fit_scores_training_queries_by_rankers_that_did_not_see_them(task, fi
     assert found["seen"] > found["out of fold"] + 3
 
 
+def test_no_ranker_saw_the_persona_that_it_scores(task, fitted, by_store):
+    mine = task.persona == task.persona[task.training][0]
+    other = replace(task)
+    other.__dict__["relevant"] = np.where(mine, ~task.relevant, task.relevant)
+    for before, how in ((fitted[1], {}), (by_store, {"by_store": True})):
+        again = other.cross_fit(task.training, **how)
+        np.testing.assert_array_equal(again[mine], before[mine])
+        assert (again[task.training] != before[task.training]).any()
+    with pytest.raises(ValueError, match="99 folds of"):
+        task.cross_fit(task.training, folds=99)
+
+
 def test_a_ranker_that_sees_less_finds_less(task, fitted):
     """The encoder is noise here and a habit shows in the log alone."""
     groups, runs = feature_groups(task.features), {"whole": task.rank(fitted[1])}
@@ -120,15 +132,6 @@ def test_a_store_that_one_persona_alone_teaches_has_no_ranker(task):
     scores = predict_by_store(task, rankers, task.evaluation)
     assert (scores[(task.store == store) | task.training] == 0).all()
     assert (scores != 0).any()
-
-
-def test_store_by_store_no_ranker_saw_the_persona_that_it_scores(task, by_store):
-    mine = task.persona == task.persona[task.training][0]
-    other = replace(task)
-    other.__dict__["relevant"] = np.where(mine, ~task.relevant, task.relevant)
-    again = cross_fit_by_store(other, task.training)
-    np.testing.assert_array_equal(again[mine], by_store[mine])
-    assert (again[task.training] != by_store[task.training]).any()
 
 
 # ---- what is fused
@@ -162,8 +165,29 @@ def test_no_evaluation_query_takes_part_in_the_choice(task, training):
     permuted = replace(task, gold=task.gold.assign(relevant=[drawn.get(name, labels[name]) for name in labels.index]))
     assert (permuted.relevant != task.relevant)[task.evaluation].any()
     _, scores = permuted.fit()
-    stores = cross_fit_by_store(permuted, task.training)
+    stores = permuted.cross_fit(task.training, by_store=True)
     again = rankings_to_fuse(permuted, scores, stores, task.training)
     for name, run in training.items():
         pd.testing.assert_frame_equal(again[name], run)
     assert chosen(permuted, again) == chosen(task, training)
+
+
+# ---- what is kept
+
+
+def test_orders_are_kept_under_their_key_and_rank_as_scores_do(task, tmp_path):
+    shipped, own = tmp_path / "shipped.npz", tmp_path / "own" / "arrays.npz"
+    scores = np.random.default_rng(0).integers(0, 5, len(task.pairs)) / 3.0
+    first = Kept(task, "key", shipped, own)
+    taken = first.scores("known", lambda: {"mine": scores})
+    assert task.rank(taken["mine"])["item"].tolist() == task.rank(scores)["item"].tolist()
+    own.rename(shipped)
+    for key, found in (("key", taken["mine"]), ("another", None)):
+        again = Kept(task, key, shipped, own)
+        if found is None:
+            with pytest.raises(ZeroDivisionError):
+                again.scores("known", lambda: 1 / 0)
+        else:
+            np.testing.assert_array_equal(again.scores("known", lambda: 1 / 0)["mine"], found)
+            assert again.take("others", lambda: {"x": scores})["x"] is scores
+    assert set(Kept(task, "key", own).arrays) == {"known/mine", "others/x", "key"}

@@ -12,6 +12,7 @@ from lib.assistant.one_query import PersonaIndex
 from lib.assistant.ranking import RankingTask
 from lib.assistant.second_stage import (
     ENOUGH,
+    FEW_FOLDS,
     SHARPNESS,
     Alike,
     adapt_cosines,
@@ -93,9 +94,8 @@ def task(world):
 
 @pytest.fixture(scope="module")
 def adapted(task, world):
-    """Cosines of known and new topics, and the map."""
-    arrays, mapping = adapt_cosines(task, world[1])
-    return *cross_fitted(task, arrays), mapping
+    """Cosines of known and new topics."""
+    return cross_fitted(task, adapt_cosines(task, world[1]))
 
 
 @pytest.fixture(scope="module")
@@ -248,11 +248,11 @@ def test_one_query_alone_gets_what_it_gets_among_all(task, world, first, second,
     query = task.queries.iloc[[row]].reset_index(drop=True)
     mine = (task.items["persona"] == query["persona"].item()).to_numpy()
     index = PersonaIndex(task.items[mine], task.opens[task.opens["item"].isin(task.items["item"][mine])],
-                         world[1]["items"][mine], adapter=adapted[2])  # fmt: skip
+                         world[1]["items"][mine])  # fmt: skip
     rows = (task.pairs["query_row"] == row).to_numpy()
     assert task.pairs["item"][rows].tolist() == index.names
-    vector, features = world[1]["queries"][row], task.features[rows].reset_index(drop=True)
-    alone = index.second(second[0], index.alike(query["time"]), vector, features, first[rows])
+    features = task.features[rows].reset_index(drop=True)
+    alone = index.second(second[0], index.alike(query["time"]), adapted[0][rows], features, first[rows])
     np.testing.assert_allclose(alone, second[1][rows], atol=1e-9)
 
 
@@ -269,7 +269,7 @@ def test_no_query_is_ranked_by_what_learned_from_its_topic(task, alike, adapted,
 
     monkeypatch.setattr(RankingTask, "learn", watched)
     scores = scores_on_new_topics(task, alike, {"second": adapted[1]})
-    asked = [rows for _, rows in task.new_topics.values() for _ in range(2)]
+    asked = [rows for _, rows in task.new_topics.values() for _ in range(FEW_FOLDS + 2)]
     for rows, those in zip(learned, asked, strict=True):
         assert not set(need[rows]) & set(need[those])
         assert not (task.evaluation & rows).any()
@@ -288,9 +288,7 @@ def test_too_few_personas_teach_nothing(task, world, alike):
     few = replace(task)
     few.__dict__["training"] = task.training & np.isin(task.persona, [f"p{person}" for person in range(ENOUGH - 1)])
     assert not scores_on_new_topics(few, alike, {})["lambdamart"].any()
-    arrays, adapter = adapt_cosines(few, world[1])
-    assert not any(values.any() for values in arrays.values())
-    assert (adapter == np.eye(len(adapter))).all()
+    assert not any(values.any() for values in adapt_cosines(few, world[1]).values())
 
 
 # ---- the learned cosine
@@ -316,8 +314,7 @@ def lessons(monkeypatch):
 
 
 def test_no_map_is_asked_about_what_it_learned_from(task, world, lessons):
-    arrays, _ = adapt_cosines(task, world[1])
-    known, new = cross_fitted(task, arrays)
+    known, new = cross_fitted(task, adapt_cosines(task, world[1]))
     learned, need, fold = task.training, task.gold.set_index("query")["need"], task.topic_fold
     assert len(lessons) == 1 + 5 + 2 * 10, "each pair of folds once"
     (first,) = np.unique(known[~learned]).astype(int)
