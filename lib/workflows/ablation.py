@@ -25,7 +25,6 @@ from pydantic import BaseModel, Field
 
 from lib.evaluation.comparison import rate_differences, rates
 from lib.evaluation.forensics import chained
-from lib.evaluation.inference import percent
 from lib.generation.answers import estimate_tokens, whole_units
 from lib.generation.local import load_tokenizer
 from lib.generation.models import locate
@@ -35,7 +34,7 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, shot_positions, usual_number
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.in_context import OTHER, reader_part
-from lib.workflows.language import FlowError, called_apis, parse
+from lib.workflows.language import called_apis, parse
 from lib.workflows.pairs import sample
 from lib.workflows.prompts import PARTS, STOPS, flow_of, flow_prompts, metaprompt_parts, token_counter
 from lib.workflows.scoring import PERCENT, outcomes, score_flows
@@ -101,11 +100,8 @@ def reader_of(parameters: Parameters) -> str:
 
 def asked_rows(parameters: Parameters) -> pd.DataFrame:
     """The rows of a profile (`ablation` of notebook 09) as a frame: columns condition (the name), `FIELDS`, flows (of
-    each test set).
-
-    Raises:
-        InputError: a row is none, two are the same, or the paper's tables lack a row that all others are compared with.
-    """
+    each test set). Raises InputError where a row is none, two are the same, or one is missing that all others are
+    compared with."""
     columns, rows, remote = [*_Row.model_fields], parameters.ablation, is_remote(parameters.untuned_generator)
     for row in rows:
         if not isinstance(row, list | tuple) or len(row) != len(columns):
@@ -170,10 +166,7 @@ def _in_one_half_first(flows: pd.DataFrame) -> pd.DataFrame:
 
 def few_shots_of(few_shots: pd.DataFrame, flows: pd.DataFrame, rows: pd.DataFrame) -> dict[str, pd.Series]:
     """Each selector's few-shots (columns selector, pair, shot, rank), by pair, as rows of `flows`, nearest first.
-
-    Raises:
-        ValueError: fewer were kept than a row needs, and there are more training pairs.
-    """
+    Raises ValueError where fewer were kept than a row needs, and there are more training pairs."""
     kept, most = few_shots["rank"].max(), rows["shots"].max()
     if kept < min(most, (flows["split"] == "training").sum()):
         raise ValueError(f"notebook 08 kept {kept} few-shots a request, a row needs {most}: set its `shots`")
@@ -184,21 +177,16 @@ def few_shots_of(few_shots: pd.DataFrame, flows: pd.DataFrame, rows: pd.DataFram
 def asked_of_new_apis(
     flows: pd.DataFrame, new: Collection[str], find: Callable[..., np.ndarray], seed: int
 ) -> tuple[pd.DataFrame, dict[int, pd.Series]]:
-    """Requests for APIs held out of training, and their few-shots with examples of these APIs among them.
+    """Requests for APIs held out of training (`new`), in the order of asking, and {of `NEW_SHOTS`: their few-shots by
+    pair, as rows of `flows`, nearest first}, without a number that no pair is left for.
 
     A third of the flows that use such an API may be asked about; the rest gives the examples, which are added to the
     pairs to choose from without any training.
 
     Args:
         flows: columns pair, split, request, dsl, apis, half; a range index.
-        new: names of the APIs held out.
         find: from row numbers of the flows to choose from, those of the flows asked about and a number to as many
             places among the first for each, nearest first.
-        seed: of the draws.
-
-    Returns:
-        the requests in the order of asking; {of `NEW_SHOTS`: few-shots by pair, as rows of `flows`, nearest first},
-        without a number that no pair is left for.
     """
     training, unseen = flows[flows["split"] == "training"], flows[flows["split"] == UNSEEN]
     drawn = unseen.iloc[np.random.default_rng(seed).permutation(len(unseen))].head(len(unseen) // 3)
@@ -310,12 +298,8 @@ def write_prompts(
     only_kept: bool = False,
 ) -> pd.DataFrame:
     """The prompts of `to_ask`, each condition on all of its first `MOST_KEPT` flows whose answers are kept, where these
-    are as many as it is to be asked on; else on so many.
-
-    Args:
-        only_kept: the instruct model is not asked: its conditions with too few kept answers are left out, and the
-            others are on the flows that all of them have.
-    """
+    are as many as it is to be asked on; else on so many. With `only_kept` the instruct model is not asked: its
+    conditions with fewer kept answers are left out, and the others are on the flows that all of them have."""
     parts, whole = [], []
     for row in asked.itertuples(index=False):
         away = only_kept and row.generator == "instruct"
@@ -342,9 +326,8 @@ def ask_model(
 
     Args:
         prompts: columns prompt, grammar (text or None).
-        model: a `lib.generation.local.LocalModel`, or where no prompt has a grammar a model behind an endpoint.
-        generator: whose stop texts end an answer; an instruct model is asked through its chat template.
-        remote: whether it is behind an endpoint: then, too.
+        generator: whose stop texts end an answer; an instruct model is asked through its chat template, and so is one
+            behind an endpoint (`remote`), which takes no grammar.
 
     Returns:
         `prompts` with columns text (the flow), finished (bool), tokens_in, tokens_out.
@@ -398,10 +381,20 @@ def copied(near: Mapping, flows: pd.DataFrame, answered: pd.DataFrame) -> pd.Dat
 
 def score(answers: pd.DataFrame, flows: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     """Answers (columns unit, text, whatever else) with the columns of `score_flows`; flows by unit have dsl, the right
-    flow's text, and where it is known said."""
-    said = answers["unit"].map(flows["said"]) if "said" in flows else None
-    found = score_flows(answers["text"], answers["unit"].map(flows["dsl"]), catalogue, said)
-    return pd.concat([answers.reset_index(drop=True), found], axis=1)
+    flow's text, and where they are known said, and new: the APIs held out of training that it calls. Then there is a
+    column called, too: whether a flow calls one of them, None where there are none."""
+    known = answers["unit"].map
+    found = score_flows(
+        answers["text"], known(flows["dsl"]), catalogue, known(flows["said"]) if "said" in flows else None
+    )
+    scores = pd.concat([answers.reset_index(drop=True), found], axis=1)
+    if "new" in flows:
+        rows = zip(scores["text"], known(flows["new"]), scores["parsed"], strict=True)
+        called = [
+            parsed and not new.isdisjoint(called_apis(parse(text))) if new else None for text, new, parsed in rows
+        ]
+        scores["called"] = pd.Series(called, dtype=object)
+    return scores
 
 
 DELTAS = ["delta", "delta_ci_low", "delta_ci_high"]
@@ -414,12 +407,10 @@ def compare_conditions(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, 
     Args:
         scores: what `score` returned, with columns condition and test_set.
         pairs: columns condition, against (a condition, or the same one: no difference), and whatever else.
-        samples, seed: of the bootstrap.
 
     Returns:
-        the columns of `pairs`, test_set, metric, value, ci_low, ci_high, n, counted (of these, the flows that the
-        metric counts), `DELTAS`, shared (flows that both have), counted_both (of these, those that it counts in both).
-        Intervals are 95%. A test set that lacks a side is left out.
+        the columns of `pairs`, test_set, metric, `DELTAS`, shared (flows that both have), and those of `rates`. A test
+        set that lacks a side is left out.
     """
     parts = []
     for test_set, part in scores.groupby("test_set", sort=False):
@@ -437,13 +428,10 @@ def compare_conditions(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, 
 def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd.DataFrame:
     """Which conditions are compared with which: columns condition, against, table.
 
-    The paper's tables: `1` to `4`. Ours: `fair`: each with five few-shots by the pretrained encoder; `definitions`:
-    each with the same without definitions, and with their instruction alone; `grammar`: each with the same decoded
-    freely; `instruct`: each of that model with the nearest flow copied, and with its own five few-shots; `unseen`: APIs
-    held out, with few-shots that do not have them.
-
-    Args:
-        published: columns table, selector, shots, definitions, metric, delta.
+    The paper's tables: `1` to `4`, of `published` (columns table, selector, shots, definitions, metric, delta). Ours:
+    `fair`: each with five few-shots by the pretrained encoder; `definitions`: each with the same without definitions,
+    and with their instruction alone; `grammar`: each with the same decoded freely; `instruct`: each of that model with
+    the nearest flow copied, and with its own five few-shots; `unseen`: APIs held out, with few-shots that lack them.
     """
     five, twenty, own = (
         Condition("pretrained", shots, "none", who).name for shots, who in ((5, reader), (20, reader), (5, "instruct"))
@@ -471,13 +459,8 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd
 
 
 def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `tables/dsl_ablation.csv`: `CONTRACT`, condition, against. `definitions` has as published what the
-    printed cells say of definitions against none.
-
-    Args:
-        compared: of `compare_conditions`, its pairs with a column table.
-        published: as for `comparisons`.
-    """
+    """The rows of `tables/dsl_ablation.csv`: `CONTRACT`, condition, against, of `compare_conditions` with a column
+    table. `definitions` has as published what the printed cells say of definitions against none."""
     about = {row.condition: [*row[2:7]] for row in asked.itertuples()}
     about |= {name: [selector, 1, "none", "copy", "free"] for name, selector in COPIES.items()}
     for name in {*compared["condition"]} - about.keys():  # of notebook 08
@@ -492,27 +475,6 @@ def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFram
     printed = pd.concat([published.astype({"table": str}), defined]).set_index(["table", *keys])["delta"]
     table = compared.join(fields, on="condition").join(printed.rename("published_delta"), on=["table", *keys])
     return table[[*CONTRACT, "condition", "against"]]
-
-
-def new_apis_called(scores: pd.DataFrame, wanted: Mapping[str, Collection[str]]) -> pd.DataFrame:
-    """100 where a flow calls at least one of the APIs that are wanted of its unit, else 0: units by conditions."""
-
-    def called(unit: str, text: str) -> int:
-        try:
-            return 100 * (not set(wanted[unit]).isdisjoint(called_apis(parse(text))))
-        except FlowError:
-            return 0
-
-    found = [called(unit, text) for unit, text in scores[["unit", "text"]].values]
-    return scores.assign(value=found).pivot(index="unit", columns="condition", values="value")
-
-
-def called_rates(called: pd.DataFrame) -> pd.DataFrame:
-    """The columns of `new_apis_called` as rates in percent with Wilson's interval, as `compare_conditions` has rows."""
-    n = called.notna().sum()
-    value, low, high = percent(called.sum() / 100, n)
-    rates = pd.DataFrame({"condition": n.index, "value": value, "ci_low": low, "ci_high": high, "n": n.to_numpy()})
-    return rates.assign(against=rates["condition"], table="unseen", test_set=UNSEEN, metric="new_apis_called")
 
 
 # ---------------------------------------------------------------- claims
@@ -537,14 +499,14 @@ def _method(selector: str, definitions: str) -> str:
     return f"{selector}_{definitions}".removesuffix("_none")
 
 
-def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame, called: pd.DataFrame) -> pd.DataFrame:
-    """What each flow scored under `claimed_methods`, with `new_apis_called`, 0–100: columns flow, method, metric, k,
-    value (NaN where the metric does not count the flow)."""
+def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
+    """What each flow scored under `claimed_methods`, 0–100: columns flow, method, metric, k, value (NaN where the
+    metric does not count the flow)."""
     counts = outcomes(scores[scores["condition"].isin(methods["condition"])])
     counts["value"] = 100 * counts["numerator"] / counts["denominator"].where(counts["denominator"] > 0)
-    calls = called.melt(ignore_index=False, var_name="condition").reset_index().assign(metric="new_apis_called")
-    claimed = pd.concat([counts, calls]).merge(methods, on="condition").rename(columns={"unit": "flow"})
-    return claimed[["flow", "method", "metric", "k", "value"]]
+    return counts.merge(methods, on="condition").rename(columns={"unit": "flow"})[
+        ["flow", "method", "metric", "k", "value"]
+    ]
 
 
 def published_for_claims(published: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ definitions and grammar are the whole catalogue's when it is asked.
 A new name keeps its shape: `shared_gmail.SendEmailV2` may become `shared_larch.PonduGraniteV2`, its key
 `emailMessage/To` `graniteBorel/Tasim`. Words are exchanged, not names, so that what shares a word still does: versions
 of an operation, keys below one object, and the variable `outputs_SendEmailV2`. What a request or a description says
-stays as it is.
+stays as it is. Halves of the project's own connectors and syllables of new names: `data/flows/in_context.yaml`.
 """
 
 from __future__ import annotations
@@ -16,86 +16,51 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
 from tqdm.auto import tqdm
 
 from lib.retrieval.neighbours import nearest
+from lib.workbook.artifacts import ROOT
 from lib.workflows.apis import Field as Parameter
 from lib.workflows.apis import Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, usual_number
-from lib.workflows.language import Call, Flow, For, Object, Reference, calls, parse, print_flow
+from lib.workflows.language import Call, Flow, For, Object, Reference, calls, nodes, parse, print_flow
 from lib.workflows.prompts import STOP, fit
 
 Half = Literal["a", "b"]
 HalfOrNone = Literal["a", "b", ""]
 OTHER: dict[HalfOrNone, HalfOrNone] = {"a": "b", "b": "a", "": ""}
 HALVES: tuple[Half, Half] = ("a", "b")
-STARTS = 40  # random halves from which a better one is searched
-UNEVEN = 0.05  # a half has 45% to 55% of all uses of connectors
+WITH: dict[str, Any] = yaml.safe_load((ROOT / "data" / "flows" / "in_context.yaml").read_text(encoding="utf-8"))
 
 
 # ---------------------------------------------------------------- halves
 
 
-def halves(catalogue: Catalogue, flows: pd.DataFrame, seed: int) -> dict[str, Half]:
-    """The connectors in two halves of about equal use, so that many training flows lie wholly in one.
-
-    Kernighan and Lin's exchange (1970) on the graph of connectors that stand in a flow together, from several random
-    starts; the one with most such flows is taken. A connector that no training flow has goes to a half by turns.
+def halves(catalogue: Catalogue, flows: pd.DataFrame) -> dict[str, Half]:
+    """The connectors in two halves of about equal use: the project's own as `WITH` has them; others, the most used one
+    first, go to the half of less use.
 
     Args:
         flows: columns split, apis; rows of other splits than training are not read.
-        seed: of the starts.
     """
     training = flows.loc[flows["split"] == "training", "apis"]
-    used = [" ".join(sorted({name.split(".", 1)[0] for name in apis})) for apis in training]
-    counts = pd.Series(used, dtype=object).value_counts().sort_index()
-    names = sorted({*catalogue.connectors, *(name for found in counts.index for name in found.split())})
-    place = {name: i for i, name in enumerate(names)}
-    member = np.zeros((len(counts), len(names)))
-    for row, found in enumerate(counts.index):
-        member[row, [place[name] for name in found.split()]] = 1
-    weight, size = counts.to_numpy(), member.sum(axis=1)
-    # A flow's weight is shared among its pairs of connectors; times 60 it is whole for up to seven of them, so that no
-    # sum depends on its order.
-    together = (member * (60 * weight / np.maximum(size - 1, 1))[:, None]).T @ member
-    np.fill_diagonal(together, 0)
-    use = weight @ member
-    rng = np.random.default_rng(seed)
-    starts = [_exchanged(together, use, rng.permutation(len(names))) for _ in range(STARTS)]
-    inside = [member @ start for start in starts]
-    best = starts[int(np.argmax([weight[(one == 0) | (one == size)].sum() for one in inside]))]
-    unused = rng.permutation(np.flatnonzero(use == 0))
-    best[unused] = np.arange(len(unused)) % 2 == 0
-    return {name: "a" if first == best[0] else "b" for name, first in zip(names, best, strict=True)}
-
-
-def _exchanged(together: np.ndarray, use: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Which vertices are in the first half: dealt in an order to the half of less use, then moved or exchanged one by
-    one as long as this puts more weight inside the halves."""
-    first, room = np.zeros(len(use), dtype=bool), use.sum() * (0.5 + UNEVEN)
-    dealt = 0.0  # what the first half has of the use dealt so far, above or below what the other has
-    for vertex in order:
-        first[vertex] = dealt <= 0
-        dealt += use[vertex] if first[vertex] else -use[vertex]
-    while True:
-        sign = np.where(first, 1.0, -1.0)
-        gain = -sign * (together @ sign)  # of a move to the other half
-        heavier = use[first].sum() - sign * use
-        moves = np.where(np.maximum(heavier, use.sum() - heavier) <= room, gain, 0)
-        after = heavier[:, None] - (sign * use)[None, :]
-        fits = np.maximum(after, use.sum() - after) <= room
-        swaps = np.where(fits & (sign[:, None] != sign), gain[:, None] + gain - 2 * together, 0)
-        if max(moves.max(), swaps.max()) < 1e-9:
-            return first
-        chosen = [moves.argmax()] if moves.max() >= swaps.max() else list(np.unravel_index(swaps.argmax(), swaps.shape))
-        first[chosen] ^= True
+    used = Counter(name for apis in training for name in {api.split(".", 1)[0] for api in apis})
+    found: dict[str, Half] = {name: half for half in HALVES for name in WITH["halves"][half]}
+    found = {name: half for name, half in found.items() if name in catalogue.connectors}
+    total = {half: sum(used[name] for name, own in found.items() if own == half) for half in HALVES}
+    for name in sorted({*catalogue.connectors, *used} - found.keys(), key=lambda name: (-used[name], name)):
+        found[name] = min(HALVES, key=lambda half: total[half])
+        total[found[name]] += max(used[name], 1)
+    return found
 
 
 def half_of(apis: Iterable[str], split: Mapping[str, Half]) -> HalfOrNone:
@@ -113,18 +78,6 @@ ODD = re.compile(r"[a-z][A-Z]|[^A-Za-z ]")  # in a name that is no word of a sen
 NAME = re.compile(r"[\w$@/-]+(?:\.[\w$@/-]+)*")  # what may be a name in a sentence
 FRAME = frozenset({"shared", "body", "item", "outputs", "trigger"})  # the form of names, the same in all connectors
 TRIGGER = "triggerOutputs"
-# Short words of nature, most of them one token, and syllables for the others: names come in both sorts, too.
-NOUNS = (
-    "acorn alder amber antler badger bamboo basalt beaver beech birch bison boulder bramble breeze brook canyon cedar "
-    "cliff clover cobalt comet copper coral cotton crane creek crest cricket crow cypress dawn delta desert dew dune "
-    "eagle ember falcon fern fjord flint forest fossil fox frost garnet geyser glacier glen granite grove gull harbor "
-    "hawk hazel heath heron hollow ivory ivy jade jasper juniper kelp lagoon larch lark lava lemon lichen lily linden "
-    "lotus lynx magma mango maple marble marsh meadow mist moss moth nectar oak oasis olive onyx opal orchid otter owl "
-    "palm panda pearl pebble pine plum pond poppy prairie quartz quill rabbit rapid raven reef ridge river robin "
-    "rock sage salmon sand sapphire shell shore silver slate snow sparrow spruce stone storm swan thistle thorn tiger "
-    "timber topaz trout tulip tundra turtle valley violet walnut wave willow wolf wren zebra"
-).split()
-ONSETS, VOWELS, ENDS = "b d f g k l m n p r s t v z br dr gr pl sk st tr".split(), "aeiou", ("", *"lmnrsk")
 
 
 def words(name: str) -> list[str]:
@@ -132,23 +85,12 @@ def words(name: str) -> list[str]:
     return [word.lower() for word in WORD.findall(name)]
 
 
-def _nodes(node) -> Iterator:
-    """A node of a flow and all below it."""
-    yield node
-    for part in node if isinstance(node, tuple) else _parts(node).values():
-        yield from _nodes(part)
-
-
-def _parts(node) -> dict[str, Any]:
-    return {field.name: getattr(node, field.name) for field in fields(node)} if is_dataclass(node) else {}
-
-
 def flow_names(flow: Flow) -> tuple[set[str], set[str]]:
     """Names in a flow: connectors, operations and keys; and fields of outputs below their body, as `user` and `login`
     of `x?['body']?['user']?['login']`."""
     names: set[str] = set()
     outputs: set[str] = set()
-    for node in _nodes(flow.statements):
+    for node in nodes(flow):
         match node:
             case Call(api):
                 names.update(api.split(".", 1))
@@ -201,22 +143,22 @@ class Renaming:
 
     def name(self, name: str) -> str:
         """The new name for one of the names given; of `connector.Operation` that of both."""
-        return WORD.sub(self._word, name) if WORD.search(name) else self._invented(name)
 
-    def _word(self, found: re.Match) -> str:
-        word = found[0]
-        if word.lower() in self._kept:
-            return word
-        new = self._invented(word.lower())
-        if len(word) > 1 and word.isupper():
-            return new.upper()
-        return new.capitalize() if word[0].isupper() else new
+        def exchanged(found: re.Match) -> str:
+            word = found[0]
+            if word.lower() in self._kept:
+                return word
+            new = self._invented(word.lower())
+            if len(word) > 1 and word.isupper():
+                return new.upper()
+            return new.capitalize() if word[0].isupper() else new
+
+        return WORD.sub(exchanged, name) if WORD.search(name) else self._invented(name)
 
     def _invented(self, word: str) -> str:
-        draw = self._rng
         while word not in self._new:
-            parts = (NOUNS,) if draw.random() < 0.5 else (ONSETS, VOWELS, ENDS) * 2
-            new = "".join(map(draw.choice, parts))
+            syllables = (WITH["onsets"], WITH["vowels"], WITH["ends"]) * 2
+            new = "".join(map(self._rng.choice, (WITH["nouns"],) if self._rng.random() < 0.5 else syllables))
             if new not in self._used:
                 self._used.add(new)
                 self._new[word] = new
@@ -225,10 +167,6 @@ class Renaming:
     def full(self, api: str) -> str:
         """The new name of `connector.Operation`."""
         return ".".join(map(self.name, api.split(".", 1)))
-
-    def variable(self, name: str) -> str:
-        """The new name of a variable."""
-        return name if name == TRIGGER else self.name(name)
 
     def text(self, text: str) -> str:
         """A text in which odd names of the catalogue are exchanged."""
@@ -260,21 +198,25 @@ class Renaming:
 
     def flow(self, node):
         """A flow, or what stands in one, with new names; what its arguments say stays."""
+
+        def variable(name: str) -> str:
+            return name if name == TRIGGER else self.name(name)
+
         match node:
-            case Call(api, parameters, variable, awaited):
+            case Call(api, parameters, name, awaited):
                 new = self.full(api), self.flow(parameters)
-                return Call(*new, None if variable is None else self.variable(variable), awaited)
-            case Reference(variable, path):
+                return Call(*new, None if name is None else variable(name), awaited)
+            case Reference(name, path):
                 body = path[:1] if path[:1] == ("body",) else ()
                 below = (key if isinstance(key, int) else self.name(key) for key in path[len(body) :])
-                return Reference(self.variable(variable), (*body, *below))
+                return Reference(variable(name), (*body, *below))
             case Object(pairs):
                 return Object(tuple((self.name(key), self.flow(value)) for key, value in pairs))
-            case For(variable, items, body):
-                return For(self.variable(variable), self.flow(items), self.flow(body))
+            case For(name, items, body):
+                return For(variable(name), self.flow(items), self.flow(body))
             case tuple():
                 return tuple(map(self.flow, node))
-        parts = {name: self.flow(part) for name, part in _parts(node).items()}
+        parts = {name: self.flow(getattr(node, name)) for name in getattr(node, "__slots__", ())}
         return replace(node, **parts) if parts else node
 
 

@@ -132,7 +132,7 @@ class FlowWorld:
     @functools.cached_property
     def halves(self) -> dict[str, in_context.Half]:
         """The connectors in two halves."""
-        return in_context.halves(self.catalogue, self.flows, self.seed)
+        return in_context.halves(self.catalogue, self.flows)
 
     def nearest(self, among: np.ndarray, asked: np.ndarray, k: int) -> np.ndarray:
         """Places in `among` (row numbers of flows) of the `k` nearest requests of each flow in `asked`, best first."""

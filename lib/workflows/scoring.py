@@ -111,7 +111,7 @@ def score_flows(
 
 
 METRICS = ("similarity", "unparsed", "made_up_names", "made_up_parameters")  # the published ones
-PERCENT = (*METRICS[1:], "valid", "executed", "wrong_at_1")
+PERCENT = (*METRICS[1:], "valid", "executed", "wrong_at_1", "new_apis_called")
 
 
 def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
@@ -120,7 +120,7 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
 
     Metrics: `METRICS`, of which made-up names and parameters count the flows that parse; `valid` over all flows: those
     that parse and have neither; `executed` over the flows that can be judged; `wrong_at_1`: of those of similarity 1,
-    the ones that are not executed right.
+    the ones that are not executed right; `new_apis_called`: of those of a column called that is not None.
     """
     parsed = scores["parsed"].astype(float)
     names, parameters = (scores[f"made_up_{what}"].map(len).gt(0) * parsed for what in ("names", "parameters"))
@@ -135,6 +135,8 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
         "executed": (right, judged),
         "wrong_at_1": (alike * (1 - right), alike),
     }
+    if "called" in scores and scores["called"].notna().any():
+        parts["new_apis_called"] = scores["called"].astype(float).fillna(0.0), scores["called"].notna().astype(float)
     keys = scores[["condition", "unit"]]
     return pd.concat(
         [keys.assign(metric=name, numerator=over, denominator=under) for name, (over, under) in parts.items()],

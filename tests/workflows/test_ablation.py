@@ -22,7 +22,6 @@ from lib.workflows.ablation import (
     ask_model,
     asked_of_new_apis,
     asked_rows,
-    called_rates,
     claimed_methods,
     claimed_scores,
     compare_conditions,
@@ -30,7 +29,6 @@ from lib.workflows.ablation import (
     contract,
     copied,
     few_shots_of,
-    new_apis_called,
     score,
     to_ask,
     unseen_name,
@@ -359,17 +357,6 @@ def test_the_contracts_columns_and_the_printed_differences():
     assert set(table.loc[table["condition"] == "copy_tst", "generator"]) == {"copy"}
 
 
-def test_flows_that_call_a_wanted_api():
-    scores = pd.DataFrame(
-        {"condition": ["a", "a", "b", "b"], "unit": ["q", "r"] * 2, "text": ["new.One();", "new.Two();", "(", "x.Y();"]}
-    )
-    called = new_apis_called(scores, {"q": ["new.One"], "r": ["new.One", "x.Y"]})
-    assert called.to_dict("index") == {"q": {"a": 100, "b": 0}, "r": {"a": 0, "b": 100}}
-    rates = called_rates(called.assign(c=[100, None])).set_index("condition")
-    assert rates["value"].tolist() == [50, 50, 100]
-    assert rates["n"].tolist() == [2, 2, 1]
-
-
 def test_answers_are_scored_and_an_argument_that_is_not_said_may_differ(six_apis):
     gold = 'x = await shared_office365.OnNewEmailV3({"folderPath": "Inbox"});'
     texts = [gold, gold.replace("Inbox", "Archive"), gold.replace("Inbox", "Archive"), "b.Post("]
@@ -380,6 +367,8 @@ def test_answers_are_scored_and_an_argument_that_is_not_said_may_differ(six_apis
     assert scores["similarity"].tolist() == [1, 1, 1, 0]
     assert scores["executed"].tolist() == [True, True, False, False]
     assert score(answers, flows.drop(columns="said"), six_apis)["executed"].tolist() == [True, False, False, False]
+    new = [{"shared_office365.OnNewEmailV3"}, {"c.Form"}, set(), {"c.Form"}]
+    assert score(answers, flows.assign(new=new), six_apis)["called"].tolist() == [True, False, None, False]
 
 
 # ---------------------------------------------------------------- claims
@@ -402,12 +391,11 @@ def test_scores_that_claims_are_tested_on():
     )
     rows = [outcome("finetuned", "q", 0.5), outcome("tst_5", "q", 0.0, parsed=False), outcome("random_5", "q", 1.0)]
     scores = pd.DataFrame(rows).assign(made_up_names=[("a.B",), (), ()])
-    called = pd.DataFrame({"tst_5": [100, 0], "not claimed about": [0, 0]}, index=pd.Index(["q", "r"], name="unit"))
-    claimed = claimed_scores(scores, methods, called.rename_axis(columns="condition"))
+    claimed = claimed_scores(scores.assign(called=[None, True, False]), methods)
     found = claimed.groupby(["method", "k", "metric"])["value"].agg(list)
     assert found["finetuned_dsl", 20, "similarity"] == [50]
     assert found["finetuned_dsl", 5, "made_up_names"] == [100]
     assert found["tst", 5, "unparsed"] == [100]
     assert np.isnan(found["tst", 5, "made_up_names"]).all()
-    assert found["tst", 5, "new_apis_called"] == [100, 0]
+    assert found["tst", 5, "new_apis_called"] == [100]
     assert set(claimed["method"]) == {"finetuned_dsl", "tst"}
