@@ -49,8 +49,8 @@ UNKNOWN = Cost()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A kept answer: whether it ended by itself; its cost; what computed it, as far as that was written down (no engine
-    is our own); why there is none, of an endpoint."""
+    """A kept answer, and whether it ended by itself. Data type, processor and engine are noted where they are known (no
+    engine is our own), and why an endpoint gave none."""
 
     text: str
     finished: bool = True
@@ -158,11 +158,10 @@ def _read(line: bytes) -> dict[str, Answer]:
     row = json.loads(line)
     key, text, cost = row.pop("key"), encodable(row.pop("text")), Cost(*row.pop("cost", ()))
     answer = Answer(text, cost=cost, **row)
-    texts = key, answer.dtype, answer.device, answer.engine, answer.refused
-    if not (all(isinstance(one, str) for one in texts) and all(type(one) in (int, float) for one in cost)):
-        raise TypeError("a field is of another type")
-    if not isinstance(answer.finished, bool):
-        raise TypeError("whether it is finished is neither true nor false")
+    noted = {str: [key, answer.dtype, answer.device, answer.engine, answer.refused], bool: [answer.finished]}
+    noted[int | float] = list(cost)
+    if wrong := [value for kind, values in noted.items() for value in values if not isinstance(value, kind)]:
+        raise TypeError(f"{wrong[0]!r} is of another type")
     return {key: answer}
 
 
@@ -177,13 +176,11 @@ class LanguageModel:
 
     def __init__(self, weights: str, cache: Answers):
         self.weights, self.cache = weights, cache
-        self.finished: list[bool] = []
-        self.costs: list[Cost] = []
+        self.finished, self.costs = list[bool](), list[Cost]()
 
     def keys(self, prompts: Sequence[str], max_new_tokens: int = 128, grammars=None, **settings: Any) -> list[str]:
         """What the answers to prompts are kept under; arguments as of `generate`."""
-        each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
-        asked = zip(prompts, each, strict=True)
+        asked = zip(prompts, _each(prompts, grammars), strict=True)
         return [key_of(self.weights, prompt, max_new_tokens, grammar, **settings) for prompt, grammar in asked]
 
     def has(self, prompts: Sequence[str], max_new_tokens: int = 128, **settings: Any) -> list[bool]:
@@ -221,7 +218,7 @@ class LanguageModel:
             ModelError: the model has no chat template, cannot be loaded, or does not answer.
             ArtifactError: an answer cannot be kept.
         """
-        each = [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
+        each = _each(prompts, grammars)
         if isinstance(prompts, str) or isinstance(stop, str) or not all([*stop, *prompts]):
             raise ValueError("prompts and stop must be lists of non-empty texts")
         if max_new_tokens < 1 or temperature < 0:
@@ -244,20 +241,23 @@ class LanguageModel:
         raise NotImplementedError
 
 
+def _each(prompts: Sequence[str], grammars: str | Sequence[str | None] | None) -> Sequence[str | None]:
+    return [grammars] * len(prompts) if grammars is None or isinstance(grammars, str) else grammars
+
+
 class KeptModel(LanguageModel):
     """A model that `load` gives when an answer is not kept: where all are, its weights need not be there. Without
     `load`, only what is kept can be asked."""
 
     def __init__(self, answers: Answers, weights: str, load: Callable[[], Any] | None = None):
         super().__init__(weights, answers)
-        self._load = load
-        self._model: Any = None
+        self.load, self.model = load, None
 
     def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
         """Raises ModelError where there is no model to ask."""
-        if not self._load:
+        if not self.load:
             raise ModelError(f"{len(asked)} answers are not kept, and no model is named to ask")
-        model = self._model = self._model or self._load()
+        model = self.model = self.model or self.load()
         prompts, grammars = zip(*asked.values(), strict=True)
         texts = model.generate(prompts, grammars=grammars, progress=not bar.disable, **settings)
         rows = zip(asked, texts, model.finished, model.costs, strict=True)
@@ -268,8 +268,8 @@ class KeptModel(LanguageModel):
 
     def unload(self) -> None:
         """Let go of the weights of a model that was loaded."""
-        if self._model:
-            self._model.unload()
+        if self.model:
+            self.model.unload()
 
 
 def whole_units(units: pd.Series, there: Sequence[bool]) -> list:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 
 import torch
@@ -55,16 +56,14 @@ def heads_of(config) -> tuple[int, int]:
 
 def bytes_per_token(config, dtype: str) -> int:
     """Bytes of keys and values that one token takes in all layers."""
-    heads, dimensions = heads_of(config)
-    return 2 * config.num_hidden_layers * heads * dimensions * (4 if dtype == "float32" else 2)
+    return 2 * config.num_hidden_layers * math.prod(heads_of(config)) * (4 if dtype == "float32" else 2)
 
 
 def empty_columns(model, rows: int, columns: int, filled: int = 0) -> list[Columns]:
     """Buffers (rows, heads, columns, dimensions) of all layers."""
     heads, dimensions = heads_of(model.config)
-    shape = (2, rows, heads, columns, dimensions)
-    layers = (torch.zeros(shape, dtype=model.dtype, device=model.device) for _ in range(model.config.num_hidden_layers))
-    return [Columns(keys, values, filled) for keys, values in layers]
+    shape, like = (2, rows, heads, columns, dimensions), {"dtype": model.dtype, "device": model.device}
+    return [Columns(*torch.zeros(shape, **like), filled) for _ in range(model.config.num_hidden_layers)]
 
 
 def read_tokens(model, ids: Sequence[int], layers: list[Columns]):
@@ -102,45 +101,36 @@ class Prefixes:
         return [(layer.keys[:, :, :known], layer.values[:, :, :known]) for layer in self.layers]
 
 
-class Sampler:
-    """The next token of each row: the likeliest, or a seeded draw."""
+class GrowingAnswers:
+    """The answers of a batch while they grow: `outputs`, the token ids of each, the ending one included; the rows that
+    are `open`; of each row, whether it `ended` by itself."""
 
-    def __init__(self, temperature: float, seed: str):
-        self.temperature = temperature
+    def __init__(self, model, tokenizer, prompts: Sequence[Prompt], stop: Sequence[str], temperature: float, seed: str):
+        self.tokenizer, self.temperature = tokenizer, temperature
         self.generator = torch.Generator()
         self.generator.manual_seed(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:7]))
+        self.ends, self.texts = stop_tokens(model, tokenizer, stop)
+        self.tail = max((4 * len(text.encode()) + 8 for text in self.texts), default=0)
+        # Draws may leave a cycle, and a grammar bounds what repeats and then goes on.
+        self.endless = [not temperature and not prompt.grammar for prompt in prompts]
+        self.outputs: list[list[int]] = [[] for _ in prompts]
+        self.open, self.ended = set(range(len(prompts))), [False] * len(prompts)
 
-    def __call__(self, logits):
+    def choose(self, logits: torch.Tensor) -> torch.Tensor:
+        """The next token of each row: the likeliest, or a seeded draw."""
         if not self.temperature:
             return logits.argmax(dim=-1)
         probabilities = torch.softmax(logits.float().cpu() / self.temperature, dim=-1)
         return torch.multinomial(probabilities, 1, generator=self.generator)[:, 0].to(logits.device)
 
-
-class GrowingAnswers:
-    """The answers of a batch while they grow: `outputs`, the token ids of each, the ending one included; the rows that
-    are `open`; of each row, whether it `ended` by itself."""
-
-    def __init__(self, model, tokenizer, prompts: Sequence[Prompt], stop: Sequence[str], sampler, constraint):
-        self.tokenizer, self.constraint = tokenizer, constraint
-        self.ends, self.texts = stop_tokens(model, tokenizer, stop)
-        self.tail = max((4 * len(text.encode()) + 8 for text in self.texts), default=0)
-        # Draws may leave a cycle, and a grammar bounds what repeats and then goes on.
-        self.endless = [not sampler.temperature and not prompt.grammar for prompt in prompts]
-        self.outputs: list[list[int]] = [[] for _ in prompts]
-        self.open = set(range(len(prompts)))
-        self.ended = [False] * len(prompts)
-
-    def add(self, row: int, token: int) -> None:
+    def add(self, row: int, token: int, constraint: Constraint | None) -> None:
         """Append a token to an open row; the row is closed where its answer ends, or repeats itself endlessly."""
         output = self.outputs[row]
         output.append(token)
         end = self.tokenizer.decode(output[-self.tail :], skip_special_tokens=True) if self.tail else ""
         stopped = token in self.ends or any(text in end for text in self.texts)
-        if stopped or (self.constraint and self.constraint.advance(row, token)):
-            self.ended[row] = True
-            self.open.discard(row)
-        elif self.endless[row] and repeats(output):
+        self.ended[row] = stopped or bool(constraint and constraint.advance(row, token))
+        if self.ended[row] or (self.endless[row] and repeats(output)):
             self.open.discard(row)
 
 
@@ -162,7 +152,8 @@ def decode(
     prefixes: Prefixes,
     max_new_tokens: int,
     stop: Sequence[str],
-    sampler: Sampler,
+    temperature: float,
+    seed: str,
     constraint: Constraint | None,
 ) -> list[tuple[list[int], bool]]:
     """Of each prompt of a batch the token ids of its answer, the ending token included, and whether it ended by itself.
@@ -170,7 +161,7 @@ def decode(
     Keys and values of a layer lie in buffers (rows, heads, columns, dimensions) of the final size. Prompts end at the
     same column, so that a step writes one column for all rows; a mask hides the empty columns before short prompts.
     """
-    device, answers = model.device, GrowingAnswers(model, tokenizer, prompts, stop, sampler, constraint)
+    device, answers = model.device, GrowingAnswers(model, tokenizer, prompts, stop, temperature, seed)
     width = max(len(prompt.tokens) for prompt in prompts)
     layers, logits = empty_columns(model, len(prompts), width + max_new_tokens, width), list[torch.Tensor]()
     for row, prompt in enumerate(prompts):
@@ -192,10 +183,10 @@ def decode(
     for step in range(max_new_tokens):
         if constraint:
             following = constraint(following, [row if row in answers.open else None for row in rows])
-        chosen = sampler(following)
+        chosen = answers.choose(following)
         for row, token in zip(rows, chosen.tolist(), strict=True):
             if row in answers.open:
-                answers.add(row, token)
+                answers.add(row, token, constraint)
         if not answers.open or step + 1 == max_new_tokens:
             break
         if 4 * len(answers.open) <= 3 * len(rows):  # finished rows cost as much as others; so does moving the rest

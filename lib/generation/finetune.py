@@ -85,11 +85,11 @@ def finetune_language_model(
         ModelError: the model cannot be found or read.
         ArtifactError: a checkpoint or the adapter cannot be written.
     """
-    import_torch(threads)
-    path, output = models.locate(name), Path(output)
+    torch = import_torch(threads)
+    path, output, dtype = models.locate(name), Path(output), dtype or choose_dtype(quantization)
     tokenizer, config = load_tokenizer(path)
-    dtype = dtype or choose_dtype(quantization)
     pairs = tokenize_pairs(tokenizer, prompts, targets, getattr(config, "max_position_embeddings", None))
+    lengths = [len(prompt) + len(target) for prompt, target in pairs]
     content = {
         "model": fingerprint(path, quantization=quantization),
         "dtype": dtype,
@@ -98,16 +98,28 @@ def finetune_language_model(
         "code": code_hashes(*(Path(__file__).with_name(name) for name in ("finetune.py", "layers.py"))),
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    record = finished_record(output, run)
-    if record is None:
-        model = load_model(path, dtype, quantization=quantization)
-        checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
-        adapted, masters, curve = train_adapter(model, name, pairs, training, checkpoints, progress)
-        tokens = training.epochs * sum(len(prompt) + len(target) for prompt, target in pairs)
-        record = {"run": run, **content, "rows": len(pairs) * training.epochs, "tokens": tokens}
-        record |= {"seconds": curve[-1][2], "device": accelerator(), "columns": CURVE, "curve": curve}
-        record = save_adapter(adapted, masters, output, record)
-        checkpoints.remove()
+    if record := finished_record(output, run):
+        return adapter_of(output, record)
+    model = load_model(path, dtype, quantization=quantization)
+    adapted, weights = add_adapter(model, name, training)
+    masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
+    groups = [{"params": list(masters.values()), "highest": training.learning_rate}]
+    on_gpu = model.device.type == "cuda"
+    optimizer = torch.optim.AdamW(groups, lr=training.learning_rate, weight_decay=0.0, fused=on_gpu)
+
+    def one_step(batch: list[int]):
+        parts = [batch] if on_gpu else plan_passes(batch, lengths, PASS_TOKENS)
+        return train_step(model, weights, masters, optimizer, [[pairs[i] for i in rows] for rows in parts])
+
+    model.train()
+    epochs = [plan_epoch(lengths, training.batch_size, training.seed, epoch) for epoch in range(training.epochs)]
+    checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
+    how = progress, masters, weights, checkpoints, training.checkpoint_every
+    curve = take_steps(one_step, [batch for epoch in epochs for batch in epoch], optimizer, learning_rate, *how)
+    rows, tokens = len(pairs) * training.epochs, sum(lengths) * training.epochs
+    record = {"run": run, **content, "rows": rows, "tokens": tokens, "seconds": curve[-1][2], "device": accelerator()}
+    record = save_adapter(adapted, masters, output, {**record, "columns": CURVE, "curve": curve})
+    checkpoints.remove()
     return adapter_of(output, record)
 
 
@@ -136,32 +148,6 @@ def tokenize_pairs(tokenizer, prompts: Sequence[str], targets: Sequence[str], wi
 # ---------------------------------------------------------------- the loop
 
 
-def train_adapter(
-    model, name: str, pairs: Sequence[Pair], training: Training, checkpoints: Checkpoints, progress: bool = False
-):
-    """Train an adapter of `model` from where its checkpoints end; returns the adapted model, the adapter's float32
-    weights by name, and the rows of the loss curve."""
-    import torch
-
-    on_gpu = model.device.type == "cuda"
-    adapted, weights = add_adapter(model, name, training)
-    masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
-    groups = [{"params": list(masters.values()), "highest": training.learning_rate}]
-    optimizer = torch.optim.AdamW(groups, lr=training.learning_rate, weight_decay=0.0, fused=on_gpu)
-    lengths = [len(prompt) + len(target) for prompt, target in pairs]
-    batches: list[list[int]] = []
-    for epoch in range(training.epochs):
-        batches += plan_epoch(lengths, training.batch_size, training.seed, epoch)
-
-    def one_step(batch: list[int]):
-        parts = [batch] if on_gpu else plan_passes(batch, lengths, PASS_TOKENS)
-        return train_step(model, weights, masters, optimizer, [[pairs[i] for i in rows] for rows in parts])
-
-    model.train()
-    how = masters, weights, checkpoints, training.checkpoint_every
-    return adapted, masters, take_steps(one_step, batches, optimizer, learning_rate, progress, *how)
-
-
 def add_adapter(model, name: str, training: Training):
     """The model with a seeded adapter in place, and the adapter's trainable weights by name. A model in 4 bits is
     frozen, its other weights in float32, and computes its layers again in the backward pass."""
@@ -170,16 +156,14 @@ def add_adapter(model, name: str, training: Training):
 
     from lib.generation.layers import use_attention, use_one_operation
 
+    how = {"r": training.rank, "lora_alpha": training.alpha, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for renamed attributes
         if getattr(model, "is_loaded_in_4bit", False):
             prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs={"use_reentrant": False})
         torch.manual_seed(training.seed)
-        config = LoraConfig(
-            r=training.rank, lora_alpha=training.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
-        )
         model.name_or_path = name  # the adapter names its model, not a folder of this machine
-        adapted = get_peft_model(model, config, autocast_adapter_dtype=False)
+        adapted = get_peft_model(model, LoraConfig(**how), autocast_adapter_dtype=False)
     use_one_operation(adapted)
     use_attention(model)
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
@@ -225,9 +209,8 @@ def train_step(model, weights: dict, masters: dict, optimizer, parts: Sequence[S
     targets = [sum(len(target) for _, target in part) for part in parts]
     quantised = getattr(model, "is_loaded_in_4bit", False)
     for pairs, count in zip(parts, targets, strict=True):
-        ids, labels = collate(pairs, model.device)
-        with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=quantised):
-            part = target_loss(model, ids, labels) * (count / sum(targets))
+        with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=quantised):
+            part = target_loss(model, pairs) * (count / sum(targets))
         part.backward()
         loss = loss + part.detach()
         for key, weight in weights.items():
@@ -238,28 +221,20 @@ def train_step(model, weights: dict, masters: dict, optimizer, parts: Sequence[S
     return loss
 
 
-def collate(pairs: Sequence[Pair], device):
-    """Token ids, on `device`, and labels, on the CPU, both (pairs, longest); labels are -100 but for targets. Padding
-    stands at the end, where causal attention keeps it from every real token: no mask is needed."""
+def target_loss(model, pairs: Sequence[Pair]):
+    """Mean cross-entropy (nats, a float32 scalar) over the target tokens of pairs, the output layer computed for them
+    only: the logits of `model`, a causal one of `transformers`, must be its output embeddings applied to the decoder's
+    last states. Padding stands at the end, where causal attention keeps it from every real token: there is no mask."""
     import torch
 
     longest = max(len(prompt) + len(target) for prompt, target in pairs)
-    ids, labels = torch.zeros(len(pairs), longest, dtype=torch.long), torch.full((len(pairs), longest), -100)
+    ids = torch.zeros(len(pairs), longest, dtype=torch.long)
+    following = torch.full_like(ids, -100)  # the token of the target that comes after each place, on the CPU
     for row, (prompt, target) in enumerate(pairs):
         end = len(prompt) + len(target)
         ids[row, :end] = torch.tensor(prompt + target)
-        labels[row, len(prompt) : end] = torch.tensor(target)
-    return ids.to(device), labels
-
-
-def target_loss(model, ids, labels):
-    """Mean cross-entropy (nats, a float32 scalar) over the labelled tokens, the output layer computed for them only;
-    `ids` and `labels` as `collate` gives them. The logits of `model`, a causal one of `transformers`, must be its
-    output embeddings applied to the decoder's last states."""
-    import torch
-
-    states = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
-    following = torch.nn.functional.pad(labels[:, 1:], (0, 1), value=-100).flatten()
-    places = (following != -100).nonzero().squeeze(1)  # found on the CPU: a GPU would have to be waited for
-    logits = model.get_output_embeddings()(states.flatten(0, 1)[places.to(ids.device)])
-    return torch.nn.functional.cross_entropy(logits.float(), following[places].to(ids.device))
+        following[row, len(prompt) - 1 : end - 1] = torch.tensor(target)
+    places = (following.flatten() != -100).nonzero().squeeze(1)  # a GPU would have to be waited for
+    states = model.get_decoder()(input_ids=ids.to(model.device), use_cache=False).last_hidden_state
+    logits = model.get_output_embeddings()(states.flatten(0, 1)[places.to(model.device)])
+    return torch.nn.functional.cross_entropy(logits.float(), following.flatten()[places].to(model.device))

@@ -94,7 +94,7 @@ class LocalModel(LanguageModel):
         """As `LanguageModel.ask`; answers are kept batch by batch."""
         torch = import_torch(self.threads)
         from lib.generation.constrained import Constraint, Grammar, vocabulary
-        from lib.generation.decoding import Prefixes, Sampler, answer_text, decode, stop_tokens
+        from lib.generation.decoding import Prefixes, answer_text, decode, stop_tokens
 
         stop, length = settings["stop"], settings["max_new_tokens"]
         batches, model = self._batches(asked, length, settings["chat"]), self.model  # loaded before workers ask for it
@@ -112,9 +112,9 @@ class LocalModel(LanguageModel):
             started, prefixes, rows, answers = time.perf_counter(), spare.pop(), list(batch.values()), {}
             grammars = [compiled[row.grammar] for row in rows]
             constraint = Constraint(grammars, threads) if any(grammars) else None
-            sampler = Sampler(settings["temperature"], f"{settings['seed']} {' '.join(batch)}")
+            drawn = settings["temperature"], f"{settings['seed']} {' '.join(batch)}"
             with torch.inference_mode():
-                decoded = decode(model, self.tokenizer, rows, prefixes, length, stop, sampler, constraint)
+                decoded = decode(model, self.tokenizer, rows, prefixes, length, stop, *drawn, constraint)
             spare.append(prefixes)
             seconds = float(f"{(time.perf_counter() - started) / len(rows):.4g}")
             for key, row, grammar, (output, whole) in zip(batch, rows, grammars, decoded, strict=True):
@@ -189,9 +189,8 @@ def load_tokenizer(path: str):
         tokenizer = AutoTokenizer.from_pretrained(**models.source(path))
     except Exception as error:  # whatever a damaged file leads to
         raise ModelError(f"model {path}: tokenizer or configuration cannot be read: {error}") from error
-    layer_types = getattr(config, "layer_types", None) or []
-    windowed = any(kind != "full_attention" for kind in layer_types)
-    if windowed or (not layer_types and getattr(config, "sliding_window", None)):
+    kinds = getattr(config, "layer_types", None) or []
+    if {*kinds} - {"full_attention"} or (not kinds and getattr(config, "sliding_window", None)):
         raise ModelError(f"model {path}: only models with full attention in every layer are supported")
     return tokenizer, config
 
@@ -228,9 +227,8 @@ def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantiz
                 model = adapted.merge_and_unload() if merged else adapted.get_base_model()
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"model {path}{f' with adapter {adapter}' if adapter else ''}: {error}") from error
-    if merged:
-        for parameter in model.parameters():  # not `model.to`: the rotary frequencies must stay float32
-            parameter.data = parameter.data.to(wanted)
+    for parameter in model.parameters() if merged else ():  # not `model.to`: the rotary frequencies must stay float32
+        parameter.data = parameter.data.to(wanted)
     return (model if quantization == "nf4" else model.to(device)).eval()
 
 
@@ -245,8 +243,7 @@ def fingerprint(path: str, adapter: str | Path | None = None, quantization: str 
         from transformers.utils import cached_file
 
         hub, _, revision = path.partition("@")
-        config = cached_file(hub, "config.json", revision=revision or "main")
-        assert config is not None  # a missing file raises
+        config = str(cached_file(hub, "config.json", revision=revision or "main"))  # a missing file raises
         base = f"{hub}@{Path(config).parent.name}"
     base += "" if quantization == "none" else f"+{quantization}"
     if not adapter:
@@ -254,10 +251,9 @@ def fingerprint(path: str, adapter: str | Path | None = None, quantization: str 
     try:
         settings = json.loads((Path(adapter) / "adapter_config.json").read_text(encoding="utf-8"))
         scale = [settings["r"], settings["lora_alpha"], sorted(settings["target_modules"])]
-        weights = sha256_of(Path(adapter) / "adapter_model.safetensors")
+        return f"{base}+{sha256_of(Path(adapter) / 'adapter_model.safetensors')}+{json.dumps(scale)}"
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"adapter {adapter}: cannot be read: {error}") from error
-    return f"{base}+{weights}+{json.dumps(scale)}"
 
 
 def weights_of(name: str, adapter: str | Path | None = None, quantization: str = "none") -> str:
@@ -291,18 +287,14 @@ def conversation_tokens(tokenizer, turns: Sequence[Mapping[str, str]]) -> list[i
     or data could end a turn and begin another. Raises ModelError where the model has no chat template."""
     if not tokenizer.chat_template:
         raise ModelError("the model has no chat template: ask it with chat=False")
-
-    def rendered(turns: Sequence[Mapping[str, str]]) -> str:
-        return tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=True)
-
+    plain: dict[str, Any] = {"add_special_tokens": False}
     special = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
-    if not any(name in turn["content"] for turn in turns for name in special):
-        return tokenizer(rendered(turns), add_special_tokens=False)["input_ids"]
-    marks = [f"\ue000{number}\ue001" for number in range(len(turns))]
-    rest = rendered([{**turn, "content": mark} for turn, mark in zip(turns, marks, strict=True)])
+    apart = any(name in turn["content"] for turn in turns for name in special)
+    marked = [{**turn, "content": f"\ue000{i}\ue001"} for i, turn in enumerate(turns)] if apart else list(turns)
+    rest = tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True)
     ids: list[int] = []
-    for turn, mark in zip(turns, marks, strict=True):
-        before, _, rest = rest.partition(mark)
-        ids += tokenizer(before, add_special_tokens=False)["input_ids"]
-        ids += tokenizer(turn["content"], add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    return ids + tokenizer(rest, add_special_tokens=False)["input_ids"]
+    for turn, mark in zip(turns, marked, strict=True) if apart else ():
+        before, _, rest = rest.partition(mark["content"])
+        ids += tokenizer(before, **plain)["input_ids"]
+        ids += tokenizer(turn["content"], split_special_tokens=True, **plain)["input_ids"]
+    return ids + tokenizer(rest, **plain)["input_ids"]

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ValidationError
 from lib.generation.answers import LONE_SURROGATE
 
 ROUNDS = 2  # of asking again
-MAX_TEXT = 240  # characters of one text in it
-MAX_LIST = 40  # entries of one list in it
+MAX_TEXT, MAX_LIST = 240, 40  # characters of one text in it, entries of one list
 STARTS = 20  # braces of an answer at which JSON is looked for
 QUOTED = 1200  # characters of a wrong answer that are held up to the model
 TOO_DEEP = "not JSON that can be read: nested too deeply, or a number too long"
@@ -69,25 +68,20 @@ def ask(
     **settings: Any,
 ) -> list[Reply[Form]]:
     """Replies in the order of the questions. All questions of a round go to the model together; a wrong answer is held
-    up to it together with what is wrong with it.
+    up to it together with what is wrong with it. Raises as `generate` does.
 
     Args:
         model: has the `generate` of `lib.generation.local.LocalModel`, which gets the `settings`.
         constrained: put each answer under its schema as a grammar; local models only.
         rounds: of asking again, at most.
-
-    Raises:
-        As `generate` does.
     """
     replies: list[Reply[Form]] = [Reply() for _ in questions]
-    prompts = [question.text for question in questions]
+    prompts, waiting = [question.text for question in questions], list(range(len(questions)))
     grammars = [grammar_of(question.form) for question in questions] if constrained else []
     for _ in range(rounds + 1):
-        waiting = [i for i, reply in enumerate(replies) if reply.value is None]
-        if not waiting:
-            break
         forms = [grammars[i] for i in waiting] if constrained else None
-        answers = model.generate([prompts[i] for i in waiting], chat=True, grammars=forms, **settings)
+        asked = [prompts[i] for i in waiting]
+        answers = model.generate(asked, chat=True, grammars=forms, **settings) if waiting else []
         for i, answer in zip(waiting, answers, strict=True):
             replies[i].answers.append(answer)
             try:
@@ -100,6 +94,7 @@ def ask(
                     f"{questions[i].text}\n\nYou answered:\n{quoted or '(nothing)'}\n\nThat cannot be used: {error}\n"
                     "Give the whole answer again with this put right, as one JSON object and nothing else."
                 )
+        waiting = [i for i in waiting if replies[i].value is None]
     return replies
 
 
@@ -118,10 +113,8 @@ def read_answer(text: str, question: Question[Form]) -> Form:
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, part['loc'])) or 'object'}: {part['msg']}" for part in error.errors()[:4]]
             fault = fault or "; ".join(problems)
-        except RecursionError:
-            fault = fault or TOO_DEEP
-        except ValueError as error:
-            fault = fault or str(error)
+        except (RecursionError, ValueError) as error:
+            fault = fault or (str(error) if isinstance(error, ValueError) else TOO_DEEP)
     fault = " ".join(CONTROL.sub(" ", fault).split()).encode(errors="replace").decode()
     raise AnswerError(fault if len(fault) <= 400 else f"{fault[:400]} …")
 
@@ -132,28 +125,23 @@ def json_in(text: str) -> tuple[list[dict], str]:
     What stands around them, such as prose and fences, is passed over. Braces of prose are no fault where an object
     stands before them.
     """
-    decoder = json.JSONDecoder()
     objects: list[tuple[int, dict]] = []
-    fault, start = "", text.find("{")
-    for _ in range(STARTS):
-        if start < 0:
-            break
-        end, problem = start + 1, ""
+    fault, start, starts = "", text.find("{"), 0
+    while start >= 0 and starts < STARTS:
+        end, problem, starts = start + 1, "", starts + 1
         try:
-            found, end = decoder.raw_decode(text, start)
+            found, end = json.JSONDecoder().raw_decode(text, start)
             objects.append((end - start, found))
         except json.JSONDecodeError as error:
             problem = f"not JSON: {error.msg} before {text[error.pos : error.pos + 20]!r}"
             if error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()):
-                problem = "the JSON object is cut off: it has no end, be shorter"
-                end = len(text)  # whatever follows lies inside
+                problem, end = "the JSON object is cut off: it has no end, be shorter", len(text)
         except (ValueError, RecursionError):
             problem = TOO_DEEP
         fault = fault or ("" if objects else problem)
         start = text.find("{", end)
-    if not objects and not fault:
-        fault = "there is no JSON object in the answer"
-    return [found for _, found in sorted(objects, key=lambda pair: -pair[0])], fault
+    found = [one for _, one in sorted(objects, key=lambda pair: -pair[0])]
+    return found, fault or ("" if objects else "there is no JSON object in the answer")
 
 
 def tidy(value: object) -> object:
@@ -170,9 +158,7 @@ def tidy(value: object) -> object:
         if len(value) > MAX_LIST:
             raise AnswerError(f"a list has {len(value)} entries, more than {MAX_LIST}")
         return [tidy(part) for part in value]
-    if isinstance(value, dict):
-        return {tidy(key): tidy(part) for key, part in value.items()}
-    return value
+    return {tidy(key): tidy(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
 # ---------------------------------------------------------------- schema
@@ -195,10 +181,10 @@ def schema_of(form: type[BaseModel], without: str = "") -> dict:
                 kept[key] = bounded(value)
         if kept.get("format") == "date-time":
             kept.setdefault("pattern", MOMENT)
-            return {key: value for key, value in kept.items() if key != without}
-        if kept.get("type") == "string" and not {"enum", "const", "pattern"} & set(kept):
+            kept.pop(without, None)
+        elif kept.get("type") == "string" and not {"enum", "const", "pattern"} & set(kept):
             kept.setdefault("maxLength", MAX_TEXT)
-        if kept.get("type") == "array":
+        elif kept.get("type") == "array":
             kept.setdefault("maxItems", MAX_LIST)
         return kept
 

@@ -9,7 +9,6 @@ from lib.generation import finetune as module
 from lib.generation.finetune import (
     Training,
     add_adapter,
-    collate,
     finetune_language_model,
     learning_rate,
     pairs_hash,
@@ -138,10 +137,11 @@ def test_a_corrupt_checkpoint_falls_back_to_the_previous_one(tiny, trained, kill
 def test_the_loss_on_targets_equals_the_full_computation(tiny):
     model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
     pairs = [([5, 6, 7], [8, 9, 1]), ([10, 11, 12, 13, 14, 15], [16, 1]), ([20], [21, 22, 23, 24, 1])]
-    ids, labels = collate(pairs, "cpu")
-    mask = (torch.arange(ids.shape[1])[None] < torch.tensor([[6], [8], [6]])).long()
+    ids = torch.tensor([[5, 6, 7, 8, 9, 1, 0, 0], [10, 11, 12, 13, 14, 15, 16, 1], [20, 21, 22, 23, 24, 1, 0, 0]])
+    mask = (torch.arange(8)[None] < torch.tensor([[6], [8], [6]])).long()
+    labels = ids.masked_fill((mask == 0) | (torch.arange(8)[None] < torch.tensor([[3], [6], [1]])), -100)
     full = model(input_ids=ids, attention_mask=mask, labels=labels).loss
-    loss = target_loss(model, ids, labels)
+    loss = target_loss(model, pairs)
     assert loss.item() == pytest.approx(full.item(), rel=1e-5)
     full.backward()
     expected = {name: weight.grad.clone() for name, weight in model.named_parameters()}
