@@ -11,7 +11,7 @@ from lib.generation.local import LocalModel, weights_of
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters import REMOTE, Parameters, is_remote
 
-OF_LOCAL = ("threads", "quantization")
+OF_LOCAL = ("threads",)
 
 
 def load_language_model(
@@ -40,9 +40,7 @@ def remote_settings(parameters: Parameters) -> dict[str, Any]:
     }
 
 
-def kept_model(
-    name: str, answers: Answers, adapter: str | Path | None = None, quantization: str = "none", **machine
-) -> KeptModel:
+def kept_model(name: str, answers: Answers, adapter: str | Path | None = None, **machine) -> KeptModel:
     """A model on this machine (arguments as of `LocalModel`), loaded where one of its answers is not kept."""
-    load = functools.partial(LocalModel, name, adapter, answers, quantization=quantization, **machine)
-    return KeptModel(answers, weights_of(name, adapter, quantization), load)
+    load = functools.partial(LocalModel, name, adapter, answers, **machine)
+    return KeptModel(answers, weights_of(name, adapter), load)

@@ -85,7 +85,7 @@ class FlowWorld:
     Attributes:
         flows: columns pair, split, request, dsl, apis.
         search: by the pretrained encoder.
-        generator, quantization: of the base model.
+        generator: the base model.
         seed: of the samples.
     """
 
@@ -94,7 +94,6 @@ class FlowWorld:
     generator: str
     seed: int
     catalogue: Catalogue
-    quantization: str = "none"
 
     @classmethod
     def of(cls, book: Workbook, progress: bool = False) -> FlowWorld:
@@ -106,7 +105,6 @@ class FlowWorld:
             told.generator,
             told.seed,
             Catalogue.from_lines(book.read_lines("catalogue")),
-            told.quantization,
         )
 
     @functools.cached_property
@@ -183,10 +181,7 @@ def source_of(part: Part, world: FlowWorld) -> str:
 def find(part: Part, world: FlowWorld) -> Shipped:
     """The shipped part where it was made from this base model, of this world and with these settings, else why not. An
     in-context model may have learned from any number of prompts."""
-    if isinstance(part.settings, Tuning):
-        model = world.search.base
-    else:
-        model = fingerprint(locate(world.generator), quantization=world.quantization)
+    model = world.search.base if isinstance(part.settings, Tuning) else fingerprint(locate(world.generator))
     settings = None if part.kind == "in_context" else part.settings
     return shipped(part.name, model, source_of(part, world), world.search.root, settings)
 
@@ -216,7 +211,7 @@ def take_or_train(
     else:
         settings = replace(part.settings, seed=world.seed) if part.kind == "in_context" else part.settings
         how = rows["prompt"].tolist(), rows["target"].tolist(), output, settings
-        made = finetune_language_model(world.generator, *how, quantization=world.quantization, **machine)
+        made = finetune_language_model(world.generator, *how, **machine)
     return replace(made, reason=found.reason)
 
 

@@ -134,10 +134,10 @@ def test_batches_are_answered_side_by_side(tiny, monkeypatch):
     meeting = threading.Barrier(2)
     add = GrowingAnswers.add
 
-    def meets(answers, row, token):
+    def meets(answers, *added):
         if not any(answers.outputs):
             meeting.wait(timeout=60)
-        add(answers, row, token)
+        add(answers, *added)
 
     monkeypatch.setattr(GrowingAnswers, "add", meets)
     model = load(tiny, threads=2, batch_size=3)
