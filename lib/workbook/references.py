@@ -11,12 +11,8 @@ from urllib.parse import unquote
 class References:
     """Follows the references of one document: `#/a/0/b`, `#anchor`, `file#/a`, or the `$id` of a schema.
 
-    A pointer into `$defs` or `definitions` that leads nowhere means the first definition of that name anywhere in the
-    document, as in schemas that were pasted whole.
-
-    Args:
-        document: what the references stand in; it stays as it is.
-        read: gives the content of another file by its name in a reference; None where there is none.
+    A pointer into `$defs` or `definitions` that leads nowhere means the first definition of that name in the document,
+    as in schemas that were pasted whole. `read` gives the content of another file, or None.
 
     >>> References({"$defs": {"A": {"type": "string"}}}).resolve({"$ref": "#/$defs/A", "title": "B"})
     {'type': 'string', 'title': 'B'}
@@ -71,17 +67,13 @@ class References:
             names = self._named[id(root)] = {}
             waiting = [root]
             for node in waiting:
-                if isinstance(node, dict):
-                    told = [node.get(key) for key in ("$id", "$anchor", "$dynamicAnchor")]
-                    names |= {name: node for name in told if isinstance(name, str) and name not in names}
-                    for kind in ("$defs", "definitions"):
-                        names |= {name: one for name, one in _items(node.get(kind)) if name not in names}
-                waiting += [part for _, part in _items(node)]
+                waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
+                told = [(node.get(key), node) for key in ("$id", "$anchor")] if isinstance(node, dict) else []
+                for kind in ("$defs", "definitions"):
+                    inside = node.get(kind) if isinstance(node, dict) else None
+                    told += inside.items() if isinstance(inside, dict) else []
+                names |= {name: one for name, one in told if isinstance(name, str) and name not in names}
         return self._named[id(root)]
-
-
-def _items(node: Any) -> list[tuple[Any, Any]]:
-    return list(node.items()) if isinstance(node, dict) else list(enumerate(node)) if isinstance(node, list) else []
 
 
 def _at(node: Any, path: list[str]) -> Any:

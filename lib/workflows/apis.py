@@ -45,12 +45,6 @@ def said(kind: str) -> bool:
     return not kind.startswith(ID) and kind not in ABOUT_KINDS["unsaid"]
 
 
-def meant(slot: str, keys: Iterable[str]) -> list[str]:
-    """The keys that a slot can mean: the very key, else those whose last part it is."""
-    exact = [key for key in keys if key == slot]
-    return exact or [key for key in keys if key.rsplit("/", 1)[-1] == slot]
-
-
 @dataclass(frozen=True, slots=True)
 class Field:
     """A parameter of an API, or a field of its response, whose key is the path below `body`."""

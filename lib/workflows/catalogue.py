@@ -1,32 +1,23 @@
 """The API catalogue: what the operations of each connector are called, take and return, and how people ask for them.
 
-One YAML file a connector in `data/catalogue/`; `data/README.md` explains the form. `Catalogue.from_openapi` reads the
-same metadata from Swagger 2 and OpenAPI 3 documents, which say nothing about how people ask.
+One YAML file a connector in `data/catalogue/`; `data/README.md` explains the form.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import AfterValidator, StringConstraints, model_validator
+from pydantic import StringConstraints, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, did_you_mean, parse_yaml, read_yaml, validated
-from lib.workflows.apis import APP, KINDS, SLOT, Connector, Field, Operation, Use, meant
+from lib.workflows.apis import APP, KINDS, SLOT, Connector, Field, Operation, Use
 from lib.workflows.openapi import read_documents
 
-
-def _known_kind(kind: str) -> str:
-    if kind not in KINDS and not re.fullmatch(r"id:[a-z][a-z_]*", kind):
-        raise ValueError(f"unknown kind {kind!r}: neither id:<what> nor one of {', '.join(KINDS)}")
-    return kind
-
-
-Kind = Annotated[str, AfterValidator(_known_kind)]
+Kind = Annotated[str, StringConstraints(pattern=f"^(id:[a-z][a-z_]*|{'|'.join(KINDS)})$")]
 Type = Literal["string", "integer", "number", "boolean", "array", "object"]
 ConnectorId = Annotated[str, StringConstraints(pattern=r"^shared_[a-z0-9][a-z0-9_\-]*$")]
 OperationId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_\-]*$")]
@@ -47,16 +38,8 @@ class WrittenField(Strict):
 
     def field(self, key: str) -> Field:
         usual_type, usual_format = KINDS.get(self.kind, ("string", ""))
-        return Field(
-            key.removesuffix("*"),
-            self.kind,
-            self.type or usual_type,
-            usual_format if self.format is None else self.format,
-            self.summary,
-            self.description,
-            required=key.endswith("*"),
-            examples=self.examples,
-        )
+        told = {"type": usual_type, "format": usual_format} | self.model_dump(exclude_none=True)
+        return Field(key.removesuffix("*"), required=key.endswith("*"), **told)
 
     @model_validator(mode="before")
     @classmethod
@@ -66,13 +49,9 @@ class WrittenField(Strict):
         kind, summary, description, examples, *more = [part.strip() for part in value.split("|")] + [""] * 3
         if any(more):
             raise ValueError(f"{value!r}: at most kind | summary | description | examples")
-        return {
-            "kind": kind,
-            "summary": summary,
-            "description": description,
-            "examples": [parse_yaml(part) if kind in {"count", "number", "amount", "boolean"} else part.strip()
-                         for part in examples.split(";") if part.strip()],
-        }  # fmt: skip
+        read = parse_yaml if kind in {"count", "number", "amount", "boolean"} else str.strip
+        shown = [read(part) for part in examples.split(";") if part.strip()]
+        return {"kind": kind, "summary": summary, "description": description, "examples": shown}
 
 
 class WrittenOperation(Strict):
@@ -94,10 +73,11 @@ class WrittenOperation(Strict):
     @model_validator(mode="after")
     def _slots_are_keys(self) -> WrittenOperation:
         keys = [key.removesuffix("*") for key in self.parameters]
+        ends = [key.rpartition("/")[2] for key in keys]
         for name in ("phrases", "terse", "clauses"):
             for phrase in getattr(self, name):
                 for slot in SLOT.findall(phrase):
-                    if slot != APP and len(meant(slot, keys)) != 1:
+                    if slot != APP and slot not in keys and ends.count(slot) != 1:
                         raise ValueError(f"{name}: {phrase!r}: {{{slot}}} is not one parameter's key or the end of it")
         return self
 
@@ -148,8 +128,7 @@ class Catalogue:
         """The catalogue in a folder of YAML files, one a connector, or in one such file.
 
         Raises:
-            InputError: a file cannot be read, a field is wrong, or a connector or operation is there twice; names
-                file, operation and field.
+            InputError: names file, operation and field of what is wrong or there twice.
         """
         path = Path(path)
         files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
@@ -169,10 +148,7 @@ class Catalogue:
         """The catalogue in a Swagger 2 or OpenAPI 3 document (JSON or YAML), or in a folder of them.
 
         A file that cannot be read is skipped with a warning and counted in `skipped`. `in_training` is false: whoever
-        has training pairs knows which APIs they use.
-
-        Raises:
-            InputError: there is no such file, the folder holds none, or no document has an API.
+        has training pairs knows which APIs they use. Raises InputError where no document has an API.
         """
         return cls(*read_documents(Path(path)))
 

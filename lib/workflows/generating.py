@@ -32,9 +32,6 @@ CHUNK = 1000  # pairs that a process makes at a time
 MOST_ATTEMPTS = 200
 
 
-# ---------------------------------------------------------------- a plan in words and in the DSL
-
-
 def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) -> tuple[str, Flow, list[list[str]]]:
     """A request for a plan, its flow, and of each call the keys of the arguments that the request says.
 
@@ -117,9 +114,6 @@ def _without_unused(statements: Sequence[Statement], used: set[str]) -> tuple[St
     return tuple(made)
 
 
-# ---------------------------------------------------------------- pairs
-
-
 class FlowSource:
     """What all pairs are made from; arguments and errors are those of `generate`."""
 
@@ -165,21 +159,16 @@ def generate(
     """All pairs; each flow round-trips, validates and begins with its only trigger. No two requests are equal.
 
     Args:
-        catalogue: with phrases, as `Catalogue.load` reads it.
+        catalogue: with phrases; InputError where no trigger or no action has any and is for training.
         values: by kind, as `lib.workflows.pairs.read_values` reads them.
-        sizes: how many pairs of each split; further ones leave all others as they are. `test_same` is drawn as training
-            is, with its wordings and frames.
+        sizes: how many pairs of each split; further ones leave all others as they are.
         seed: of the pairs, and of what is held out of training.
         processes: how many make pairs at a time; the result does not depend on it.
         progress: wraps the list of chunks, `tqdm` for a bar.
 
     Returns:
         One row a pair, in the order of `SPLITS`: pair (id), split, request, dsl, apis (list, in order of text; the
-        trigger's first), said (for each call, in order of text, the keys of the arguments that the request says; for
-        scores alone).
-
-    Raises:
-        InputError: no trigger or no action of the catalogue has phrases and is for training.
+        trigger's first), said (for each call, the keys of the arguments that the request says; for scores alone).
     """
     source = FlowSource(catalogue, values, seed)
     chunks = [(split, range(start, min(start + CHUNK, sizes.get(split, 0))))

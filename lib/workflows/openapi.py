@@ -56,23 +56,17 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
 
 
-# ---------------------------------------------------------------- files
-
-
 def document_files(path: Path) -> list[Path]:
     """The file itself, or the documents in a folder and its subfolders."""
-    if not path.is_dir():
-        return [path]
-    return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
+    return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
 
 
 def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connector], list[tuple[str, str]]]:
-    """What the documents in a file or folder hold: APIs by name, connectors by id, and (file, reason) of the skipped.
-
-    A file that is part of another document is no document of its own.
+    """What the documents in a file, or a folder with its subfolders, hold: APIs by name, connectors by id, and (file,
+    reason) of the skipped. A file that is part of another document is none of its own.
 
     Raises:
-        InputError: there is no such file, the folder (with its subfolders) holds none, or none has an API.
+        InputError: there is no such file, the folder holds none, or none has an API.
     """
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder")
@@ -194,19 +188,9 @@ def _identifier(operation: dict, method: str, path: str) -> str:
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
 
 
-# ---------------------------------------------------------------- one document
-
-
 class _Reader:
-    """The operations of a document and the fields of their schemas. Raises Unreadable where it is no such document.
-
-    Attributes:
-        folder: what its references to other files must not leave.
-        notes: what was changed and left out.
-        files: those that it refers to, by place.
-        operation: the one at hand.
-        dynamic: whether a schema of its parameters depends on other parameters.
-    """
+    """The operations of a document and the fields of their schemas; its references do not leave the folder. Raises
+    Unreadable where it is no such document."""
 
     def __init__(self, file: Path, folder: Path):
         self.file, self.folder, self.document = file.resolve(), folder, read_content(file)
@@ -216,9 +200,10 @@ class _Reader:
             raise Unreadable("is neither a Swagger 2 nor an OpenAPI 3 document")
         if not isinstance(self.document.get("paths"), dict):
             raise Unreadable("has no mapping 'paths'")
-        self.notes: list[str] = []
-        self.files: dict[Path, Any] = {}
-        self.operation, self.dynamic = "", False
+        self.notes: list[str] = []  # what was changed and left out
+        self.files: dict[Path, Any] = {}  # those that it refers to
+        self.operation = ""  # the one at hand
+        self.dynamic = False  # whether a schema of its parameters depends on other parameters
         self.references = References(self.document, self._file)
         self.resolve = self.references.resolve
         self.joined: dict[int, dict] = {}  # by id: the documents keep their nodes
@@ -290,7 +275,8 @@ class _Reader:
         fields: dict[str, Field] = {}
         self.dynamic = False
         for (key, place), parameter in declared.items():
-            schema, required = self._schema(parameter), parameter.get("required") is True
+            schema = self._schema(parameter)[1] if {"schema", "content"} & set(parameter) else parameter
+            required = parameter.get("required") is True
             found = self.flatten(key, schema, required) if place == "body" else []
             if not found or [field.key for field in found] == [key]:
                 # What a parameter says of itself counts more than its schema.
@@ -302,7 +288,7 @@ class _Reader:
             self.dynamic |= any(mark in one for one in (parameter, schema) for mark in DYNAMIC)
             _add(fields, found, place)
         if body := _mapping(self.resolve(operation.get("requestBody"))):
-            media, schema = self._content(body)
+            media, schema = self._schema(body)
             root = "" if media in FORMS else "body"
             _add(fields, self.flatten(root, schema, body.get("required") is True), "body")
         return list(fields.values())
@@ -314,10 +300,9 @@ class _Reader:
         successes = sorted(code for code in responses if code.startswith("2"))
         telling = (code for code in successes if {"schema", "content"} & set(responses[code]))
         response = responses.get(next(telling, successes[0] if successes else "default"), {})
-        schema = self._schema(response) if "schema" in response else self._content(response)[1]
         if trigger and "x-ms-notification-content" in item:
-            schema = self._schema(_mapping(item["x-ms-notification-content"]))
-        schema = self._joined(schema)
+            response = _mapping(item["x-ms-notification-content"])
+        schema = self._joined(self._schema(response)[1])
         if trigger and operation.get("x-ms-trigger") == "batch" and "items" not in schema:  # one item starts one flow
             lists = [p for p in map(self._joined, _mapping(schema.get("properties")).values()) if "items" in p]
             schema = lists[0] if len(lists) == 1 else schema
@@ -327,17 +312,13 @@ class _Reader:
             _add(fields, self.flatten("", schema, False, "writeOnly", MOST_RETURNED))
         return list(fields.values())
 
-    def _content(self, holder: dict) -> tuple[str, dict]:
-        """Media type and schema of an OpenAPI 3 body, JSON where there is a choice."""
+    def _schema(self, holder: dict) -> tuple[str, dict]:
+        """Media type, JSON where there is a choice, and schema of a body, a response or a parameter."""
+        if "schema" in holder:
+            return "", _mapping(self.resolve(holder["schema"]))
         content = _mapping(holder.get("content"))
         media = min(content, key=lambda media: "json" not in media, default="")
         return media, _mapping(self.resolve(_mapping(content.get(media)).get("schema")))
-
-    def _schema(self, holder: dict) -> dict:
-        """The schema of a parameter or response; Swagger 2's parameters are schemas themselves."""
-        if "content" in holder and "schema" not in holder:
-            return self._content(holder)[1]
-        return _mapping(self.resolve(holder["schema"])) if "schema" in holder else holder
 
     def _joined(self, schema: Any) -> dict:
         """The schema with the parts of `allOf`, and with the properties and the choices of all its alternatives."""
@@ -346,22 +327,21 @@ class _Reader:
         if not parts or id(schema) in self.joined:
             return self.joined.get(id(schema), schema)
         self.joined[id(schema)] = {}  # what a part of itself finds
-        told = [(word, self._joined(part)) for word, part in parts]
-        told = [(word, part) for word, part in told if part.get("type") != "null"]
+        told = [(word, part) for word, part in ((word, self._joined(part)) for word, part in parts)
+                if part.get("type") != "null"]  # fmt: skip
         choices = [part for word, part in told if word != "allOf"]
         properties, required = dict(_mapping(schema.get("properties"))), _list(schema.get("required"))
         joined = {key: value for key, value in schema.items() if key not in ALTERNATIVES}
         for word, part in told:
             properties = _mapping(part.get("properties")) | properties
             required = required + (_list(part.get("required")) if word == "allOf" else [])
-            one_of_several = word != "allOf" and len(choices) > 1
-            left_out = ("properties", "required", *(("enum", "const", *TEXTS) if one_of_several else ()))
-            joined = {key: value for key, value in part.items() if key not in left_out} | joined
+            own = ("enum", "const", *TEXTS) if word != "allOf" and len(choices) > 1 else ()  # of one of several
+            joined = {key: value for key, value in part.items() if key not in own} | joined
         values = list(dict.fromkeys(value for part in choices for value in _values(part)))
         joined |= {"enum": values} if len(choices) > 1 and values and not _values(schema) else {}
-        joined |= {"properties": properties} if properties else {}
-        self.joined[id(schema)] = joined | {"required": list(dict.fromkeys(map(str, required)))}
-        return self.joined[id(schema)]
+        joined |= {"properties": properties, "required": list(dict.fromkeys(map(str, required)))}
+        self.joined[id(schema)] = joined
+        return joined
 
     def flatten(
         self, root: str, schema: dict, required: bool, skipped: str = "readOnly", most: int = MOST_FIELDS
@@ -402,7 +382,7 @@ class _Reader:
             one for one in (schema.get("example"), *_list(shown)) if isinstance(one, str | int | float)
         ]
         named = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
-        fallback = "object" if "properties" in schema else "array" if "items" in schema else "string"
+        fallback = "object" if schema.get("properties") else "array" if "items" in schema else "string"
         fallback = TYPE_OF[type(values[0])] if values else fallback
         chosen = any(mark in schema for mark in CHOSEN)
         return Field(

@@ -65,9 +65,6 @@ def sample(pairs: pd.DataFrame, split: str, n: int, seed: int) -> pd.DataFrame:
     return rows.iloc[np.random.default_rng(seed).permutation(len(rows))[:n]]
 
 
-# ---------------------------------------------------------------- what people wrote
-
-
 class WrittenPair(Strict):
     """A pair of one's own."""
 
@@ -78,15 +75,14 @@ class WrittenPair(Strict):
 
 
 def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
-    """Your own pairs: `request` and `dsl`, and where wanted `id` and `split` (training unless given).
+    """Your own pairs, as `lib.workflows.generating.generate` returns them; `said` has all arguments.
 
-    Returns:
-        As `lib.workflows.generating.generate`; `said` has all arguments. A warning counts the flows with an API or a
-        parameter that the catalogue lacks, and names the first.
+    A record has `request` and `dsl`, and where wanted `id` and `split` (training unless given). A warning counts the
+    flows with an API or a parameter that the catalogue lacks, and names the first.
 
     Raises:
-        InputError: the file holds no training or no test pair, a record has a wrong field, an id is there twice, or a
-            flow does not parse or calls nothing; names file, line and field.
+        InputError: no training or no test pair, a wrong field, an id there twice, or a flow that does not parse or
+            calls nothing; names file, line and field.
     """
     written: dict[str, dict[str, Any]] = {}
     lacking: list[str] = []
@@ -118,7 +114,7 @@ def read_pairs(path: str | Path, catalogue: Catalogue) -> pd.DataFrame:
 
 
 class Reworded(Strict):
-    """A request in somebody's own words for the flow of a pair, whose hash is `dsl`."""
+    """A request in somebody's own words for a pair's flow."""
 
     pair: Text
     dsl: Text
@@ -128,11 +124,8 @@ class Reworded(Strict):
 def read_reworded(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
     """Rows of `pairs` whose request people have reworded, with the new one and the old as `original`.
 
-    The file is a YAML list of `pair`, `dsl` (`dsl_hash` of its flow) and `request`. What is reworded of pairs that are
-    not here or have another flow here, as of another seed, is left out.
-
-    Raises:
-        InputError: the file cannot be read, or a record has a wrong field; names them.
+    The file is a YAML list of `pair`, `dsl` (`dsl_hash` of its flow) and `request`; InputError names what is wrong.
+    What is reworded of pairs that are not here or have another flow here, as of another seed, is left out.
     """
     reworded = read_yaml(path, TypeAdapter(list[Reworded]))
     hashes = pd.DataFrame([(one.pair, one.dsl, one.request) for one in reworded], columns=["pair", "hash", "reworded"])
@@ -145,8 +138,7 @@ def read_values(path: str | Path) -> dict[str, list]:
     """The values that people name, by kind, from a YAML mapping.
 
     Raises:
-        InputError: the file cannot be read, names an unknown kind, or a kind has a value twice or fewer than eight
-            values (two where there are no more).
+        InputError: an unknown kind, a value there twice, or fewer than eight (two truths); names file and kind.
     """
     values = read_yaml(path, TypeAdapter(dict[str, list[bool | int | float | str]]), strict=True)
     for kind, examples in values.items():
@@ -155,9 +147,6 @@ def read_values(path: str | Path) -> dict[str, list]:
         if len(set(examples)) < len(examples) or len(examples) < (2 if kind == "boolean" else 8):
             raise InputError(f"{path}, {kind}: needs at least eight values, each once")
     return values
-
-
-# ---------------------------------------------------------------- what people judged
 
 
 class Judged(Strict):
@@ -185,15 +174,8 @@ def is_judged(path: str | Path) -> bool:
 
 
 def apply_review(pairs: pd.DataFrame, path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The pairs without the test pairs that people dropped, as the workflow paper's judges did (section 4.1).
-
-    Args:
-        pairs: those that the review file was written from.
-        path: of the file.
-
-    Returns:
-        The pairs in their order; and decision, pairs: how many test pairs were kept and dropped, are still undecided,
-        and not in the file.
+    """The pairs without the test pairs that people dropped, as the workflow paper's judges did (section 4.1); and
+    decision, pairs: how many were kept and dropped, are still undecided, and not in the file.
 
     Raises:
         InputError: the file cannot be read or has no lines, a field is wrong, a pair is there twice, is no test pair or
@@ -220,9 +202,6 @@ def apply_review(pairs: pd.DataFrame, path: str | Path) -> tuple[pd.DataFrame, p
     return pairs[~pairs["pair"].isin(dropped)].reset_index(drop=True), counts
 
 
-# ---------------------------------------------------------------- nearest requests
-
-
 def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: Path | None = None) -> np.ndarray:
     """Unit vectors of the requests, one row a pair: float32 (pairs, dimensions).
 
@@ -244,14 +223,9 @@ def request_vectors(encoder, pairs: pd.DataFrame, progress: bool = False, keep: 
 def nearest_training_pairs(pairs: pd.DataFrame, rows: np.ndarray, cosines: np.ndarray) -> pd.DataFrame:
     """The training pair whose request is nearest, for each pair that is not for training.
 
-    Args:
-        pairs: columns pair, split, apis, dsl.
-        rows: for each pair that is not for training, in order, the row number of its nearest among those that are.
-        cosines: of these two requests.
-
-    Returns:
-        pair, split, nearest (the training pair), cosine, similarity (LCS of the two flows' APIs over the longer, 0-1),
-        same_flow (the two flows are equal word for word).
+    `rows`: for each of these, in order, the row number of its nearest among the training pairs, with their `cosines`.
+    Returns pair, split, nearest (the training pair), cosine, similarity (LCS of the two flows' APIs over the longer,
+    0-1), same_flow (the two flows are equal word for word).
     """
     trained = pairs["split"] == "training"
     found, others = pairs[trained].iloc[rows].reset_index(drop=True), pairs[~trained].reset_index(drop=True)

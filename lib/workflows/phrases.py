@@ -19,7 +19,7 @@ import pandas as pd
 import yaml
 
 from lib.workbook.inputs import InputError
-from lib.workflows.apis import APP, ID, SHARED_IDS, Connector, Field, Operation, meant, said
+from lib.workflows.apis import APP, ID, SHARED_IDS, Connector, Field, Operation, said
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.openapi import first_sentence
 from lib.workflows.planning import given_by, needed_by
@@ -39,28 +39,18 @@ ID_WORDS = {"id", "ids", "guid", "uuid", "identifier", "key"}
 CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 SAYABLE_VALUE = re.compile(r"[A-Za-z][\w .+-]{0,29}")
 SAYABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9'’&+. ,-]*")
-BY_TYPE = {"array": "records", "object": "record", "boolean": "boolean", "integer": "count"}
-BY_FORMAT = {"binary": "file_content", "byte": "file_content", "email": "person_email", "uri": "url", "url": "url",
-             "date": "date", "date-time": "datetime"}  # fmt: skip
+KINDS_BY_NAME = [(kind, re.compile(rf"\b({words})$")) for kind, words in ENGLISH["kinds"]]
 
 
 class Unsaid(ValueError):
     """Nobody would ask for an operation in the words of its document; the message is the reason."""
 
 
-# ---------------------------------------------------------------- the whole catalogue
-
-
 def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tuple[Catalogue, pd.DataFrame]:
-    """The catalogue with kinds of its fields, phrases, and a share of the operations held out for the unseen pairs.
+    """The catalogue with kinds of its fields, phrases, and a share of the operations held out for the unseen pairs; and
+    api, summary, reason of the operations that got no phrases.
 
-    Args:
-        catalogue: as `Catalogue.from_openapi` reads it.
-        starts: triggers to begin flows with where no trigger of the documents can be asked for.
-        seed: of what is held out.
-
-    Returns:
-        The catalogue; and api, summary, reason of the operations that got no phrases.
+    Where no trigger of the documents can be asked for, flows begin with those of `starts`. `seed`: of what is held out.
 
     Raises:
         InputError: fewer than two actions got phrases: no flow could be made, or nothing held out.
@@ -73,12 +63,12 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tupl
         except Unsaid as error:
             reasons[api.name] = str(error)
     asked = sorted((api for api in apis.values() if api.phrases), key=lambda api: api.operation)
-    newest = {(api.connector, api.phrases[0].lower()): api.name for api in asked}
-    reasons |= {api.name: SAME_WORDS for api in asked if api.name not in newest.values()}
-    askers = Counter((api.connector, text.lower()) for api in asked if api.name not in reasons
+    newest = set({(api.connector, api.phrases[0].lower()): api.name for api in asked}.values())
+    askers = Counter((api.connector, text.lower()) for api in asked if api.name in newest
                      for text in {*api.phrases, *api.terse})  # fmt: skip
     for api in asked:  # each phrase asks for one operation
-        kept = [tuple(text for text in texts if askers[api.connector, text.lower()] == 1 and api.name not in reasons)
+        reasons |= {} if api.name in newest else {api.name: SAME_WORDS}
+        kept = [tuple(text for text in texts if api.name in newest and askers[api.connector, text.lower()] == 1)
                 for texts in (api.phrases, api.terse)]  # fmt: skip
         apis[api.name] = replace(api, phrases=kept[0], terse=kept[1])
     offered = [api for api in apis.values() if api.phrases]
@@ -103,15 +93,22 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tupl
 def app_name(title: str) -> str:
     """What people call an app: its document's title without what only documents have."""
     name = re.split(r" [-–—|:] |: ", re.sub(r"[\[({][^\])}]*[\])}]", " ", title))[0]
-    name = " ".join(re.sub(r"[\[\](){}|]", " ", LIKE["not_in_names"].sub(" ", name)).split())
-    return name or " ".join(re.sub(r"[\[\](){}|]", " ", title).split()) or "the app"
+    told = (
+        " ".join(re.sub(r"[\[\](){}|]", " ", text).split()) for text in (LIKE["not_in_names"].sub(" ", name), title)
+    )
+    return next(filter(None, told), "the app")
 
 
 def _phrased(api: Operation, connector: Connector) -> Operation:
     """The API with kinds and phrases; raises Unsaid where it can have none."""
     if api.internal or LIKE["unoffered"].search(api.display_name) or LIKE["unoffered"].match(api.description):
         raise Unsaid("internal or deprecated")
-    verb, spoken = _told(api, connector.called[0])
+    for text in (api.display_name, first_sentence(api.description)):
+        if told := (clause if api.trigger else imperative)(_without_app(text, connector.called[0])):
+            break
+    else:
+        raise Unsaid("nothing happens in its summary" if api.trigger else "its summary is no verb with an object")
+    verb, spoken = told
     noun = _singular(_noun(spoken)).lower()
     parameters = tuple(with_kind(parameter, noun) for parameter in api.parameters)
     api = replace(api, parameters=parameters, returns=tuple(_returned(api.returns, noun)))
@@ -128,14 +125,6 @@ def _phrased(api: Operation, connector: Connector) -> Operation:
         ]
         terse = [_placed(verb, bare), f"{{app}}: {verb} {bare}", f"{verbs[-1]} {bare} ({{app}})"]
     return replace(api, phrases=tuple(phrases), terse=tuple(terse), clauses=tuple(_endings(api, verb)))
-
-
-def _told(api: Operation, app: str) -> tuple[str, str]:
-    """What `imperative` or `clause` makes of the summary; where it does not say what happens, of the description."""
-    for text in (api.display_name, first_sentence(api.description)):
-        if told := (clause if api.trigger else imperative)(_without_app(text, app)):
-            return told
-    raise Unsaid("nothing happens in its summary" if api.trigger else "its summary is no verb with an object")
 
 
 def _without_app(text: str, app: str) -> str:
@@ -159,32 +148,22 @@ def _placed(verb: str, spoken: str) -> str:
 def _endings(api: Operation, verb: str) -> Iterator[str]:
     """Endings that name a parameter, three ways each, the required parameters first."""
     offered = [p for p in api.parameters if not p.internal and (p.examples or said(p.kind)) and p.kind != "boolean"]
-    reads = verb.split()[0] in WORDS["reads"]
-    labels: set[str] = set()
+    reads, labels = verb.split()[0] in WORDS["reads"], {""}
+    lasts = Counter(parameter.key.rpartition("/")[2] for parameter in api.parameters)
     for parameter in sorted(offered, key=lambda parameter: not parameter.required):
-        key, last = parameter.key, parameter.key.rpartition("/")[2]
-        # A slot is the last part of the key where that is one parameter's, else the key.
-        slot = last if meant(last, [other.key for other in api.parameters]) == [key] else key
-        label = (parameter.kind == "container" and identified(parameter)) or label_of(parameter)
-        unsaid = (parameter.kind != "query" and LIKE["unsaid_label"].search(label)) or (
+        last, kind = parameter.key.rpartition("/")[2], parameter.kind
+        slot = last if lasts[last] == 1 else parameter.key
+        label = (kind == "container" and identified(parameter)) or label_of(parameter)
+        unsaid = (kind != "query" and LIKE["unsaid_label"].search(label)) or (
             not reads and LIKE["set_by_the_app"].search(label)
         )
-        unusable = re.search(r"[{}\[\]|\n]", key) or APP in (last, key)
-        if not label or label in labels or len(labels) == MOST_CLAUSES or unsaid or unusable:
+        if label in labels or len(labels) > MOST_CLAUSES or unsaid or slot == APP or re.search(r"[{}\[\]|\n]", slot):
             continue
         labels.add(label)
-        value = f"{{{slot}}}"
-        if parameter.kind == "query":
-            yield from (f"matching {value}", f"that match {value}", f"about {value}")
-        elif parameter.kind == "container":
-            yield from (f"for the {label} {value}", f"for the {value} {label}", f"with {value} as the {label}")
-        else:
-            known = f"where the {label} {'are' if _is_plural(label) else 'is'} {value}"
-            yield from (f"with the {label} {value}", f"with {value} as the {label}")
-            yield known if api.trigger or reads else f"and set the {label} to {value}"
-
-
-# ---------------------------------------------------------------- what a text asks for
+        way = kind if kind in ENGLISH["endings"] else "known" if api.trigger or reads else "set"
+        verb = "are" if _is_plural(label) else "is"
+        for text in ENGLISH["endings"][way]:
+            yield text.replace("{l}", label).replace("{is}", verb).replace("{v}", f"{{{slot}}}")
 
 
 def imperative(text: str) -> tuple[str, str] | None:
@@ -203,15 +182,14 @@ def imperative(text: str) -> tuple[str, str] | None:
     verb = next((stem for stem in stems if stem in WORDS["verbs"]), "")
     if not verb or (verb == word and verb in WORDS["noun_verbs"] and follows not in WORDS["determiners"]):
         return None
-    verb = ENGLISH["said_as"].get(verb, verb)
-    spoken = _spoken(rest)
+    verb, spoken = ENGLISH["said_as"].get(verb, verb), _spoken(rest)
     if verb in WORDS["reads"] and LIKE["list_of"].match(spoken):
         verb, spoken = "list", LIKE["list_of"].sub("", spoken)
     if verb == "search":
         verb, spoken = "search for", spoken.removeprefix("for ").removeprefix("all ")
-    makes = verb in WORDS["makes"]
     if spoken in ("", "me", "all", "it", "them") or spoken.split()[0] in WORDS["prepositions"]:
         return None
+    makes = verb in WORDS["makes"]
     if not makes and verb != "search for":
         spoken = re.sub(r"^an? (?!new |list |copy )", "the ", spoken)
     if verb not in ("list", "search for", "find") or not _is_plural(_noun(spoken)):
@@ -220,8 +198,7 @@ def imperative(text: str) -> tuple[str, str] | None:
 
 
 def clause(text: str) -> tuple[str, str] | None:
-    """What happens when a trigger fires, as its verb and a clause in the present tense; None where nothing happens in
-    the text.
+    """What happens when a trigger fires, as its verb and a clause in the present tense; None where nothing happens.
 
     Raises:
         Unsaid: nobody would say it.
@@ -231,19 +208,16 @@ def clause(text: str) -> tuple[str, str] | None:
     """
     found = LIKE["happening"].search(text)
     words = _spoken(re.split(r"[.;,]\s", found[1] if found else text)[0]).split()
-    for place, verb in enumerate(words):
+    for place, verb in enumerate(words[1:], start=1):
         participle = verb in WORDS["participles"] or (verb.endswith("ed") and len(verb) > 4)
         ends = not {*words[place + 1 : place + 2]} - WORDS["prepositions"]  # "closed tickets" is a thing
-        if place and (verb in WORDS["happens"] or (participle and ends)):
-            break
-    else:
-        return None
-    subject, rest = _with_article(" ".join(words[:place]), indefinite=True), words[place + 1 :]
-    if verb not in WORDS["happens"]:
-        verb, rest = "are" if _is_plural(_noun(subject)) else "is", words[place:]
-    if not rest and verb in ("is", "are", "has"):
-        return None
-    return verb, _sayable(" ".join([subject, verb, *rest]))
+        if verb not in WORDS["happens"] and not (participle and ends):
+            continue
+        subject, rest = _with_article(" ".join(words[:place]), indefinite=True), words[place + 1 :]
+        if verb not in WORDS["happens"]:
+            verb, rest = "are" if _is_plural(_noun(subject)) else "is", words[place:]
+        return (verb, _sayable(" ".join([subject, verb, *rest]))) if rest or verb not in ("is", "are", "has") else None
+    return None
 
 
 def _sayable(text: str) -> str:
@@ -303,9 +277,6 @@ def _spoken(text: str) -> str:
     return re.sub(r"\ban (?=[b-df-gj-np-tv-z])", "a ", spoken)
 
 
-# ---------------------------------------------------------------- kinds of fields
-
-
 def _key_words(name: str) -> str:
     """A key's words in lower case: `item/dueDateTime` as `due date time`, `rfc_number` as `rfc number`."""
     return " ".join(CAMEL.findall(name.rpartition("/")[2])).lower()
@@ -341,13 +312,14 @@ def with_kind(field: Field, noun: str = "") -> Field:
     `container` is chosen from a list, by a name that people know.
     """
     name, of, label = _key_words(field.key), identified(field, noun), label_of(field)
+    by_type, by_format = ENGLISH["by_type"], ENGLISH["by_format"]
     plumbing = LIKE["plumbing"].fullmatch(name) or LIKE["plumbing"].fullmatch(label)
-    sayable = [value for value in dict.fromkeys(field.examples)
-               if SAYABLE_VALUE.fullmatch(str(value)) or type(value) in (int, float)][:MOST_CHOICES]  # fmt: skip
+    values = [value for value in dict.fromkeys(field.examples)
+              if SAYABLE_VALUE.fullmatch(str(value)) or type(value) in (int, float)][:MOST_CHOICES]  # fmt: skip
     chosen = of or label.rpartition(" ")[2]
     if field.kind == "choice":
-        usable = len(sayable) > 1 and not plumbing
-        return replace(field, kind="choice" if usable else "any", examples=tuple(sayable) if usable else ())
+        usable = len(values) > 1 and not plumbing
+        return replace(field, kind="choice" if usable else "any", examples=tuple(values) if usable else ())
     if field.kind == "container" and chosen in WORDS["people"]:
         return replace(field, kind="person_name")
     if field.kind == "container" and chosen in WORDS["containers"]:
@@ -356,20 +328,19 @@ def with_kind(field: Field, noun: str = "") -> Field:
         kind = ID + (re.sub(r"[^a-z]", "_", _singular(of)).strip("_") or "record")
         # A foreign API's users and groups are not those of the directory that all connectors share.
         return replace(field, kind=kind.replace(ID, f"{ID}own_") if kind in SHARED_IDS else kind, examples=())
-    named = next((kind for text in (name, label) for kind, words in ENGLISH["kinds"]
-                  if re.search(rf"\b({words})$", text)), "any")  # fmt: skip
+    kind = next((kind for text in (name, label) for kind, words in KINDS_BY_NAME if words.search(text)), "any")
     if plumbing and field.type not in ("array", "object", "boolean"):
         kind = "any"
-    elif field.type in BY_TYPE or field.format in BY_FORMAT:
-        kind = BY_TYPE.get(field.type) or BY_FORMAT[field.format]
+    elif field.type in by_type or field.format in by_format:
+        kind = by_type.get(field.type) or by_format[field.format]
     elif field.type == "number":
-        kind = "amount" if named == "amount" else "number"
+        kind = "amount" if kind == "amount" else "number"
     elif LIKE["moment"].search(name) or LIKE["moment"].search(label):
         kind = "datetime" if "time" in f"{name} {label}" or name.endswith(" at") else "date"
-    else:
-        kind = "any" if named == "amount" else named  # an amount is a number
-    shown = kind == "any" and field.type == "string" and not plumbing
-    return replace(field, kind=kind, examples=tuple(v for v in sayable if isinstance(v, str)) if shown else ())
+    elif kind == "amount":  # which is a number
+        kind = "any"
+    shown = values if kind == "any" and field.type == "string" and not plumbing else []
+    return replace(field, kind=kind, examples=tuple(value for value in shown if isinstance(value, str)))
 
 
 def _returned(fields: Sequence[Field], noun: str) -> Iterator[Field]:

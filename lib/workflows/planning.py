@@ -94,9 +94,6 @@ def given_by(api: Operation) -> set[Need]:
     return gives | ({("", "file")} if attached or "file_content" in kinds else set())
 
 
-# ---------------------------------------------------------------- one flow
-
-
 @dataclass(slots=True)
 class FlowPlan:
     """APIs in the order of the flow."""

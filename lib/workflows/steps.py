@@ -37,9 +37,6 @@ class Unsayable(ValueError):
     """A plan that cannot be put into words: nothing to test unambiguously, or a phrase whose slots nothing fills."""
 
 
-# ---------------------------------------------------------------- values that people name
-
-
 @cache
 def partner(api: Operation, key: str) -> tuple[str, bool] | None:
     """The key at the other end of a range and whether `key` is its start; None where `key` is no end of one."""
@@ -115,9 +112,6 @@ def spoken_moment(value: str, day_layout: str, clock: str) -> str:
     hour = (at.hour - 1) % 12 + 1
     twelve = f"{hour}:{at:%M} {at:%p}" if at.minute else f"{hour} {at:%p}".lower()
     return f"{day} " + clock.format(twelve=twelve, hour24=f"{at:%H:%M}", plain=f"{at.hour}:{at:%M}")
-
-
-# ---------------------------------------------------------------- what earlier calls returned
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +197,6 @@ def describe(draft: Draft, output: Output, visible: Sequence[Output], possessive
         forms.append(f"its {summary}")
         weights.append(1.5)
     return draft.rng.choices(forms, weights)[0]
-
-
-# ---------------------------------------------------------------- words and call
 
 
 def step(draft: Draft, api: Operation, visible: Sequence[Output]) -> tuple[str, Call, list[Output]]:

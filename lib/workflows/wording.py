@@ -34,9 +34,6 @@ OPENS_BODY = re.compile("if|check|see|only if|but only|in case")  # go well afte
 QUESTION = re.compile(r"(hi, |hey there! )?(can you|could you|is there a way|how do i)\b", re.IGNORECASE)
 
 
-# ---------------------------------------------------------------- wordings of training and of test
-
-
 def split_wordings(wordings: Sequence, seed: int, name: str) -> dict[str, tuple]:
     """A third of the wordings for the test, the others for training, by a shuffle of their own.
 
@@ -80,9 +77,6 @@ class Wordings:
         for key, seeded_by, texts in lists:
             for side, kept in split_wordings(texts, seed, seeded_by).items():
                 self.frames[side][key] = kept
-
-
-# ---------------------------------------------------------------- a request while it is written
 
 
 @dataclass(slots=True)
@@ -140,9 +134,6 @@ class Draft:
 def last_part(key: str) -> str:
     """`subject` of `item/Subject`."""
     return key.rpartition("/")[2].lower()
-
-
-# ---------------------------------------------------------------- ways of building a request
 
 
 class Parts(NamedTuple):
@@ -258,9 +249,6 @@ def _in_style(style: Sequence[str], branches: Sequence[tuple[str, list[str]]], l
         text = template.replace("{c}", condition).replace("{a}", link.join(actions))
         texts.append(capital(text) if number and between == ". " else text)
     return between.join(texts)
-
-
-# ---------------------------------------------------------------- typing
 
 
 def typed(draft: Draft, text: str) -> str:

@@ -152,7 +152,7 @@ def test_what_fits_where(source, target, same, expected):
         ("category: files", "category: files\ncolour: red", ["colour"]),
         ("id: Ship-Box\n", "id: OnNewBox\n", ["operation 3 (OnNewBox)", "twice"]),
         ("like: Ship-Box_V2", "like: Ship", ["operation 3", "like", "'Ship'"]),
-        ("box*: id:box", "box*: parcel", ["operation 2 (Ship-Box_V2)", "parameters.box*", "unknown kind 'parcel'"]),
+        ("box*: id:box", "box*: parcel", ["operation 2 (Ship-Box_V2)", "parameters.box*", "pattern"]),
         ("body/to*", "'body/\"to'", ["operation 2", "parameters", "pattern"]),
         ("| | Low; High", "| | Low | High", ["parameters.body/priority", "at most"]),
         ("to {to}", "to {whom}", ["operation 2", "phrases", "{whom}"]),
