@@ -1,4 +1,5 @@
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -60,19 +61,36 @@ def test_it_installs_once_and_through_no_link(tmp_path, monkeypatch):
     assert list(elsewhere.iterdir()) == []
 
 
-def test_every_import_is_a_listed_requirement():
-    """An import that only works because another package happens to bring it is a missing pin."""
+# What nothing imports by its name: commands, themes, and what pandas, transformers or peft load.
+LOADED_BY_OTHERS = {
+    "jupyterlab", "snakemake", "sphinx", "myst_nb", "sphinx_book_theme", "ipywidgets", "pyarrow", "pillow",
+    "sentencepiece", "protobuf", "gguf", "accelerate", "bitsandbytes",
+}  # fmt: skip
+NAMES = {
+    "yaml": "pyyaml", "PIL": "pillow", "Stemmer": "pystemmer", "IPython": "ipykernel", "bs4": "beautifulsoup4",
+    "markdown_it": "markdown_it_py", "sklearn": "scikit_learn", "faiss": "faiss_cpu",
+}  # fmt: skip
+
+
+def imported(*patterns):
+    """The requirements that files of the project import."""
     modules = set()
-    for path in [*(ROOT / "lib").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                modules |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                modules.add(node.module.split(".")[0])
-    listed = {line.partition("==")[0].lower().replace("-", "_") for line in requirements(TEXT).splitlines()}
-    names = {
-        "yaml": "pyyaml", "PIL": "pillow", "Stemmer": "pystemmer", "IPython": "ipykernel", "bs4": "beautifulsoup4",
-        "markdown_it": "markdown_it_py", "sklearn": "scikit_learn", "faiss": "faiss_cpu",
-    }  # fmt: skip
-    third_party = modules - set(sys.stdlib_module_names) - {"lib", "tests"}
-    assert {module for module in third_party if names.get(module, module).lower() not in listed} == set()
+    for path in (path for pattern in patterns for path in ROOT.glob(pattern)):
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".ipynb":
+            text = "".join(line for cell in json.loads(text)["cells"] for line in [*cell["source"], "\n"])
+        modules |= {*re.findall(r"^ *(?:import|from) (\w+)[\w.]*(?: import | as |$)", text, flags=re.MULTILINE)}
+    known = set(sys.stdlib_module_names) | {"lib", "tests"}
+    return {NAMES.get(module, module).lower() for module in modules - known}
+
+
+def test_what_lib_and_the_notebooks_touch_is_what_the_report_installs():
+    """An import that only works because another package happens to bring it is a missing pin, and what nothing of the
+    report loads is no part of its environment."""
+    report, checks = (
+        {line.partition("==")[0].lower().replace("-", "_") for line in requirements(f"- pip:{part}").splitlines()}
+        for part in TEXT.partition("- pip:")[2].split("# checks")
+    )
+    touched = imported("lib/**/*.py", "notebooks/*.ipynb")
+    assert touched == {name for name in report if "==" not in name and not name.startswith("_e")} - LOADED_BY_OTHERS
+    assert imported("tests/**/*.py") <= report | checks
