@@ -36,17 +36,9 @@ INPUTS = ("openapi_folder", "pairs_file", "review_file")
 
 
 def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
-    """Check values that do not go together, and that what a profile names outside itself is there: Snakemake would bury
-    a missing file in a page of its own, and a later notebook may start after hours.
-
-    Args:
-        path: the profile's, for the error message.
-        values: of `read_profile`.
-        root: the project's folder, which paths of a profile are relative to.
-
-    Raises:
-        ProfileError: a file or folder is not there, or two values contradict each other; names the profile and the key.
-    """
+    """Check values of a profile that do not go together, and that what it names outside itself, below `root`, is there:
+    Snakemake would bury a missing file in a page of its own, and a later notebook may start after hours. Raises
+    ProfileError, which names the profile and the key, where a file is not there or two values contradict each other."""
     from lib.assistant.schemas import WorldKnobs
     from lib.generation.load import remote_settings
     from lib.workflows.ablation import asked_rows
@@ -103,11 +95,7 @@ def run_notebooks(profile: str, extra: list[str], root: Path = ROOT) -> int:
 
 
 def make_report(arguments: list[str]) -> int:
-    """Run a profile's notebooks and render what they made; returns the exit code.
-
-    Args:
-        arguments: the profile, and options for Snakemake.
-    """
+    """Run the notebooks of a profile, with options for Snakemake, and render what they made; returns the exit code."""
     if not arguments:
         print("usage: python -m lib.report.run PROFILE [options for Snakemake]", file=sys.stderr)
         return 2

@@ -19,11 +19,7 @@ from lib.workbook.parts import FOLDER, Recipe
 
 
 def make_parts(arguments: list[str]) -> int:
-    """Make every part that comes with the project, or those named; returns the exit code.
-
-    Args:
-        arguments: the profile, and names of parts.
-    """
+    """Make every part that comes with the project, or those named after the profile; returns the exit code."""
     if not arguments:
         print("usage: python -m lib.report.train PROFILE [PART ...]", file=sys.stderr)
         return 2
@@ -64,13 +60,10 @@ def make_part(name: str, recipe: Recipe, book: Workbook, root: Path = ROOT) -> b
 def world_of(
     profile: str, notebook: str, needed: Mapping[str, Sequence[str]], anew: bool = False, root: Path = ROOT
 ) -> Workbook:
-    """The artifacts that a notebook reads; what is missing is made first.
+    """The artifacts that a notebook reads; what is missing is made first, with `anew` what is out of date, too.
 
     Args:
-        notebook: that reads them.
         needed: files, by the notebook that writes them.
-        anew: make what is out of date, too.
-        root: the project's folder.
 
     Raises:
         ProfileError: the profile cannot be read, or names what is not there.

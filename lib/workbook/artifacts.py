@@ -34,8 +34,7 @@ class ArtifactError(RuntimeError):
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files and folders below `folder` that nothing has touched for `LEFTOVER_HOURS`: a killed
-    process left them."""
+    """Delete what a killed process left below `folder`: temporary files and folders untouched for `LEFTOVER_HOURS`."""
     for path in sorted(folder.rglob(".*.tmp"), reverse=True):
         with contextlib.suppress(OSError):  # somebody else's, or gone already
             if time.time() - path.stat().st_mtime > LEFTOVER_HOURS * 3600:
@@ -44,9 +43,8 @@ def remove_leftovers(folder: Path) -> None:
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """A temporary path in the same folder that becomes `path` when the block ends without error; nothing is left on
-    failure. Its name is its own: two writers cannot disturb each other. Raises ArtifactError if it cannot be written.
-    """
+    """A temporary path in the same folder, of its own name, that becomes `path` when the block ends without error;
+    nothing is left on failure. Raises ArtifactError if it cannot be written."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
@@ -123,32 +121,27 @@ class Workbook:
         self.spending = self.data / f"{notebook}.spending.json"
         self.inputs: dict[str, str] = {}
 
-    # ---- reading
-
     def read(self, name: str) -> pd.DataFrame:
         """The table `name` of an earlier notebook. Raises ArtifactError where the file or its sidecar is missing, or
         its content is not what was written."""
-        path = self.data / f"{name}.parquet"
-        self._verify(path)
+        self._verify(path := self.data / f"{name}.parquet")
         return pd.read_parquet(path)
 
     def read_arrays(self, name: str) -> dict[str, np.ndarray]:
         """The arrays `name` of an earlier notebook. Raises as `read` does."""
         from safetensors.numpy import load_file
 
-        path = self.data / f"{name}.safetensors"
-        self._verify(path)
+        self._verify(path := self.data / f"{name}.safetensors")
         return load_file(path)
 
     def read_lines(self, name: str) -> list[str]:
         """The JSON lines `name` of an earlier notebook. Raises as `read` does."""
-        path = self.data / f"{name}.jsonl"
-        self._verify(path)
+        self._verify(path := self.data / f"{name}.jsonl")
         return path.read_text(encoding="utf-8").split("\n")[:-1]  # texts may hold other line separators
 
     def require(self, needed: Mapping[str, Iterable[str]]) -> None:
-        """Check that files are there: {notebook: files below `data` that it writes}. Raises ArtifactError where some
-        are missing; it names all of these and their notebooks."""
+        """Raises ArtifactError, which names them and their notebooks, where files are missing: {notebook: files below
+        `data` that it writes}."""
         lacking = {key: [name for name in names if not (self.data / name).exists()] for key, names in needed.items()}
         if missing := [f"{notebook} ({', '.join(names)})" for notebook, names in lacking.items() if names]:
             profile = self.parameters.profile
@@ -157,13 +150,9 @@ class Workbook:
                 f"run `make report PROFILE={profile}`"
             )
 
-    def made_with(self, file: str) -> dict[str, Any]:
-        """The parameters of the notebook that wrote an artifact, such as `cot.parquet`. Raises as `read` does."""
-        return self._verify(self.data / file)["parameters"]
-
     def require_same(self, file: str, *names: str) -> None:
-        """Check that parameters (such as `encoder`) are those that an earlier notebook wrote a file with (such as
-        `cot.parquet`). Raises ArtifactError where one differs, which names the notebook to run first, or as `read`."""
+        """Raises ArtifactError, which names the notebook to run first, where parameters (such as `encoder`) are not
+        those that it wrote a file with (such as `cot.parquet`), or as `read` does."""
         ours, written = vars(self.parameters), self._verify(self.data / file)
         for name in names:
             if ours[name] != written["parameters"].get(name):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import html
-import itertools
 import os
 import textwrap
 from collections.abc import Hashable, Mapping, Sequence
@@ -61,8 +60,7 @@ def use_style() -> None:
 
 
 def show_progress() -> bool:
-    """Whether long work should show a progress bar: in a terminal and in JupyterLab, not in a batch run, whose executed
-    notebook would keep it as a bar that is stuck."""
+    """Whether long work shows a progress bar: not in a batch run, whose executed notebook would keep it as it stuck."""
     import psutil
 
     command: list[str] = []
@@ -73,22 +71,15 @@ def show_progress() -> bool:
 
 
 def say(text: str) -> None:
-    """Show a paragraph (Markdown) whose numbers were computed; an empty text shows nothing.
-
-    No HTML, link or picture in it is live. Text from data, a model or a file goes in by way of `plain`.
-    """
+    """Show a paragraph (Markdown) whose numbers were computed; no HTML, link or picture in it is live, an empty text
+    shows nothing. Text from data, a model or a file goes in by way of `plain`."""
     if text:
         display(HTML(f"<div class='{NO_MATHS} said'>{safe_markdown(text)}</div>"))
 
 
 def show_figure(book: Workbook, name: str, figure: Figure, title: str, alt: str, table: str) -> None:
-    """Give a figure its title, save it in the report's `figures/`, and show it with its alt text.
-
-    Args:
-        title: what is shown, in at most ten words.
-        alt: what somebody who cannot see the picture needs to know.
-        table: the CSV in the report's `tables/` that it is drawn from, without its ending.
-    """
+    """Give a figure its title (at most ten words), save it in the report's `figures/`, and show it with what somebody
+    who cannot see it needs to know: `alt`, and the CSV in the report's `tables/` that it is drawn from."""
     width = int(figure.get_size_inches()[0] * 10.5)  # characters of a line
     figure.suptitle(textwrap.fill(title, width), x=0.01, ha="left", fontsize=12, fontweight="bold")
     figure.tight_layout()
@@ -142,11 +133,8 @@ def beside_published(rows: pd.DataFrame, names: Mapping[str, str] | None = None)
 
 
 def number(value: float, decimals: int, sign: bool = False) -> str:
-    """A number for readers: thousands apart, a true minus sign, no negative zero, a dash where it is missing.
-
-    Args:
-        sign: whether a number above zero has a plus sign.
-    """
+    """A number for readers: thousands apart, a true minus sign, no negative zero, a dash where it is missing; with a
+    plus sign above zero if `sign` says so."""
     if value != value:
         return "–"
     text = f"{value:{'+' if sign else ''},.{decimals}f}"
@@ -170,7 +158,7 @@ def show_table(
     """Show a frame as an HTML table with a caption; everything in it is escaped.
 
     Args:
-        frame: columns in the order shown, those of two levels as groups; missing values appear as a dash.
+        frame: columns in the order shown; missing values appear as a dash.
         caption: what is counted, in which units, over how many.
         decimals: of floating-point columns.
         best: {column: "max" or "min"}; the best value of the column (of an interval, its first number) is set bold and
@@ -191,33 +179,19 @@ def show_table(
         if column in code_columns:
             cells = [f"<td class='code'><pre>{html.escape(readable(code))}</pre></td>" for code in frame[column]]
         else:
-            texts = [cell_text(value, decimals) for value in frame[column]]
+            texts = [_cell(value, decimals) for value in frame[column]]
             texts = [f"<b>{text}&nbsp;★</b>" if (column, row) in marked else text for row, text in enumerate(texts)]
             cells = [f"<td class='{kind}'>{text}</td>" for text in texts]
         columns.append(cells)
+    head = "".join(f"<th scope='col'>{html.escape(readable(name))}</th>" for name in frame.columns)
     body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
     caption = inline_html(caption + " ★: best of its column." * bool(marked))
-    table = f"<caption>{caption}</caption><thead>{_heads(frame.columns)}</thead><tbody>{body}</tbody>"
+    table = f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     table = f"<table class='dataframe workbook'>{table}</table>"
     display(HTML(f"<div class='table {NO_MATHS}' tabindex='0'>{table}</div>"))
 
 
-def _heads(columns: pd.Index) -> str:
-    """The rows of a table's head: one, or above it one of groups where columns have two levels."""
-    *above, names = zip(*columns, strict=True) if columns.nlevels > 1 else [columns]
-    rows = [
-        "".join(
-            f"<th scope='colgroup' colspan='{len(list(members))}'>{html.escape(readable(name))}</th>"
-            for name, members in itertools.groupby(groups)
-        )
-        for groups in above
-    ]
-    rows.append("".join(f"<th scope='col'>{html.escape(readable(name))}</th>" for name in names))
-    return "".join(f"<tr>{row}</tr>" for row in rows)
-
-
-def cell_text(value: object, decimals: int) -> str:
-    """A value as HTML."""
+def _cell(value: object, decimals: int) -> str:
     if isinstance(value, float):
         return number(value, decimals)
     if isinstance(value, int):

@@ -81,9 +81,6 @@ def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
     return text
 
 
-# ---------------------------------------------------------------- JSON
-
-
 def parse_json(text: str) -> Any:
     """The content of a JSON text. Raises ValueError for what is none, or what this module does not let through."""
     try:
@@ -138,20 +135,10 @@ def read_json_records(path: str | Path) -> list[tuple[str, object]]:
     return [(f"record {number}", record) for number, record in enumerate(records, start=1)]
 
 
-# ---------------------------------------------------------------- YAML
-
-
 def read_yaml(path: str | Path, adapter: TypeAdapter | None = None, strict: bool | None = None) -> Any:
-    """The content of a YAML file that people wrote, validated where an adapter is given.
-
-    Args:
-        adapter: of the content's type.
-        strict: passed on to the adapter's validation.
-
-    Raises:
-        InputError: the file cannot be read, is no YAML (see this module), or is not what the adapter expects; names the
-            file and the line or the field.
-    """
+    """The content of a YAML file that people wrote, validated where an adapter of its type is given, strictly if asked.
+    Raises InputError, which names the file and the line or field, where it cannot be read, is no YAML (see this module)
+    or not what the adapter expects."""
     text = read_text(path, MOST_YAML_BYTES)
     try:
         content = parse_yaml(text)
@@ -181,15 +168,8 @@ def _check_strictly(node: yaml.Node) -> None:
 
 
 def compose_and_construct(text: str, loader: type, check: Callable[[yaml.Node], None]) -> Any:
-    """The content of a YAML text whose nodes were checked before anything was made of them.
-
-    Args:
-        loader: a PyYAML loader.
-        check: raises ValueError for a node that must not be.
-
-    Raises:
-        ValueError: no YAML, nested too deeply, aliases that expand without bound, or what `check` raises.
-    """
+    """The content of a YAML text, by a PyYAML loader, whose nodes were checked before anything was made of them. Raises
+    ValueError where it is no YAML, nested too deeply, its aliases expand without bound, or `check` raises one."""
     try:
         reader = loader(text)
         node = reader.get_single_node()

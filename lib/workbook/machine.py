@@ -34,10 +34,7 @@ def cores() -> int:
 
 
 def return_freed_memory(_: object = None) -> None:
-    """Give pages that Python and PyTorch have freed back to the system; glibc's allocator keeps most of them.
-
-    It takes milliseconds. Another C library, which does without, is left alone.
-    """
+    """Give pages that Python and PyTorch have freed back to the system, in milliseconds; glibc keeps most of them."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -27,7 +27,7 @@ SPARE = (("#B03060", "H"), ("#556B2F", "P"), ("#8B4513", "X"), ("#483D8B", "d"))
 
 
 def method_of(name: str) -> Method:
-    """The entry of a method; what it lacks of a name and a style is made of the method's own name."""
+    """The entry of a method; what it lacks is made of the method's own name."""
     known = METHODS.get(name, Method(str(name).replace("_", " ")))
     return known if known.colour else Method(known.label, *SPARE[sum(str(name).encode()) % len(SPARE)])
 

@@ -56,21 +56,16 @@ class Parameters(SimpleNamespace):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One line of a notebook's cell of parameters.
-
-    Attributes:
-        kind: its type as written, such as `list[int]`.
-        bounds: (word of `BEYOND`, number), that each number keeps.
-        choices: what each text may be; empty where it is free.
-    """
+    """One line of a notebook's cell of parameters."""
 
     name: str
-    kind: str
+    kind: str  # as written, such as `list[int]`
     default: Any
     comment: str
 
     @property
     def bounds(self) -> list[tuple[str, float]]:
+        """(word of `BEYOND`, number), that each number keeps."""
         found: list[tuple[str, str]] = []
         for low, high, word, bound in BOUNDS.findall(self.comment):
             found += [(word, bound)] if word else [("at least", low), ("at most", high)]
@@ -78,6 +73,7 @@ class Parameter:
 
     @property
     def choices(self) -> list[str]:
+        """What each text may be; empty where it is free."""
         found = CHOICES.search(self.comment)
         return [re.sub(r" \(.*\)$", "", choice.strip()) for choice in found[1].split(", ")] if found else []
 
@@ -119,16 +115,12 @@ def is_remote(model: str) -> bool:
 
 
 def check_profile_name(name: str) -> None:
-    """Raises ProfileError unless a profile may have the name: it names folders, and Snakemake must not take it for
-    something else."""
+    """Raises ProfileError unless a profile may have the name, which names folders and is none for Snakemake."""
     if not re.fullmatch("[a-z][a-z0-9_-]*", name) or name in NO_NAMES:
         raise ProfileError(
             f"{name!r} cannot name a profile: a name begins with a small letter, has small letters, digits, _ and - "
             "only, and is no number or truth value"
         )
-
-
-# ---------------------------------------------------------------- what the notebooks declare
 
 
 @cache
@@ -185,16 +177,10 @@ def check_parameters(notebook: str, namespace: dict[str, Any]) -> Parameters:
     return notebook_parameters(notebook, namespace)
 
 
-# ---------------------------------------------------------------- profiles
-
-
 def read_profile(path: str | Path) -> dict[str, Any]:
-    """What a profile file sets, checked against every notebook that knows it.
-
-    Raises:
-        ProfileError: the file is missing or no mapping, a key stands twice or is unknown to all notebooks, a value has
-            a wrong type or is out of range, or `profile` differs from the file's name.
-    """
+    """What a profile file sets, checked against every notebook that knows it. Raises ProfileError where the file is
+    missing or no mapping, a key stands twice or is unknown to all notebooks, a value has a wrong type or is out of
+    range, or `profile` differs from the file's name."""
     path = Path(path)
     if not path.exists():
         others = ", ".join(sorted(other.stem for other in path.parent.glob("*.yaml"))) or "none"

@@ -26,14 +26,12 @@ POINTS = 200  # of a loss curve that is kept
 ADDED_UP = ("tokens", "target_tokens", "seconds")  # columns of a curve that count what a step took
 
 
-@dataclass(frozen=True)
-class Shipped:
-    """A part that was looked for: the folder of the adapter, None where none fits; the record of its training; why none
-    is used, a sentence, empty where one is."""
+class Shipped(NamedTuple):
+    """A part that was looked for."""
 
-    folder: Path | None
-    record: dict[str, Any]
-    reason: str
+    folder: Path | None  # of the adapter; None where none fits
+    record: dict[str, Any]  # of its training
+    reason: str  # why none is used, a sentence; empty where one is
 
 
 NONE = Shipped(None, {}, "")
@@ -59,9 +57,8 @@ def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT, setting
 
     Args:
         model: hash of the base model.
-        pairs: hash of the training pairs; None takes a part whatever it learned from: for data that others made, which
-            no part has learned from.
-        settings: a dataclass or mapping: those that its record must have, as far as it names them; None takes any.
+        pairs: hash of the training pairs; None takes any: for data that others made, which no part has learned from.
+        settings: a dataclass or mapping that its record must agree with, as far as it names them; None takes any.
     """
     folder = root / FOLDER / part
     if not folder.is_dir():
@@ -70,15 +67,15 @@ def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT, setting
     record = whole_record(folder)
     had = {"epochs": 1, **record.get("settings", {})}  # an encoder's rows count once
     others = [f"{name} {had[name]}, not {value}" for name, value in asked.items() if had.get(name, value) != value]
-    flaws = [
-        (not record, "it is damaged"),
-        (record.get("model") != model, "it was trained from another base model"),
-        (pairs not in (None, record.get("pairs")), "it was trained on other pairs than these"),
-        (bool(others), f"it was trained with {'; '.join(others)}"),
-    ]
-    reason = next((reason for flawed, reason in flaws if flawed), "")
-    if reason:
-        return Shipped(None, record, f"The shipped part {part} is not used: {reason}.")
+    flaws = {
+        "it is damaged": not record,
+        "it was trained from another base model": record.get("model") != model,
+        "it was trained on other pairs than these": pairs not in (None, record.get("pairs")),
+        f"it was trained with {'; '.join(others)}": bool(others),
+    }
+    for reason, flawed in flaws.items():
+        if flawed:
+            return Shipped(None, record, f"The shipped part {part} is not used: {reason}.")
     return Shipped(folder, record, "")
 
 
@@ -130,9 +127,8 @@ def ship(source: Path, part: str, pairs: str, root: Path = ROOT, about: Mapping[
     folder. Raises ArtifactError if it cannot be written.
 
     Args:
-        source: folder of the adapter with its record.
+        source: folder of the adapter with its record, which is to say what is `about` it, too.
         pairs: hash of what it learned from, as `shipped` is asked.
-        about: what else the record is to say.
     """
     import torch
     from safetensors.torch import load_file, save_file
@@ -159,12 +155,9 @@ def thinned(curve: pd.DataFrame) -> pd.DataFrame:
     return curve.groupby(groups).agg(how)
 
 
-# ---------------------------------------------------------------- rankers
-
-
 def read_rankers(part: str, root: Path = ROOT) -> dict[str, dict[str, Any]]:
-    """The rankers of a part by what each learned from: `learned_from` (a hash), `device` that trained it, `model` (its
-    text). A file that is missing or damaged has none."""
+    """The rankers of a part by what each learned from (a hash): that, the `device` that trained it and its `model` as
+    text. A file that is missing or damaged has none."""
     try:
         lines = lzma.decompress((root / FOLDER / f"{part}.jsonl.xz").read_bytes()).decode().splitlines()
         records = [json.loads(line) for line in lines]
@@ -182,9 +175,6 @@ def ship_rankers(part: str, records: Iterable[Mapping[str, Any]], root: Path = R
     with atomic_path(root / FOLDER / f"{part}.jsonl.xz") as temporary:
         temporary.write_bytes(lzma.compress(text.encode(), preset=9))
     return True
-
-
-# ---------------------------------------------------------------- what makes them
 
 
 class Recipe(NamedTuple):

@@ -88,7 +88,7 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
     book.require({"08_dsl_retrieval": (f"{adapter}/training.json",)})
     told, flows = book.parameters_of(f"{pairs}.parquet"), book.read("flows")
     training = flows[flows["split"] == "training"].reset_index(drop=True)
-    name, folder = book.made_with("flows.parquet")["workflow_encoder"], book.data / "encoders" / "tst"
+    name, folder = book.parameters_of("flows.parquet").workflow_encoder, book.data / "encoders" / "tst"
     tuned = (folder / "adapter_config.json").exists()
     encoder = load_or_say_how(name, functools.partial(load_encoder, adapter=folder if tuned else None))
     requests, kept = training["request"].tolist(), book.data / "embedded" / "tst_training.safetensors"
