@@ -1,4 +1,4 @@
-"""Figures and tables as a reader sees them: a title, alt text, 95% intervals, ours beside published."""
+"""Figures, tables and numbers as a reader sees them: a title, alt text, 95% intervals, ours beside published."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import seaborn as sns
 from IPython import get_ipython
 from IPython.display import HTML, Image, display
 from matplotlib.figure import Figure
+from pydantic import TypeAdapter
 
 from lib.workbook.artifacts import Workbook
+from lib.workbook.inputs import Strict, read_yaml
 from lib.workbook.machine import return_freed_memory
 from lib.workbook.markup import inline_html, readable, safe_markdown
 from lib.workbook.methods import label
@@ -197,3 +199,39 @@ def _cell(value: object, decimals: int) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "–" if value is None or value is pd.NA else html.escape(readable(value)).replace("\n", "<br>")
+
+
+# ---------------------------------------------------------------- numbers that README and the front page quote
+
+
+class Quoted(Strict):
+    """A number of `data/quoted.yaml`: where it stands in a report's tables, and how it is written there.
+
+    Attributes:
+        where: what the columns of its row say; `max` is the highest that is there.
+        columns: the value, and the ends of its interval where it is quoted with one.
+    """
+
+    table: str
+    where: dict[str, str | int]
+    columns: list[str] = ["value", "ci_low", "ci_high"]
+    decimals: int = 1
+    text: str
+
+
+def read_quoted(path: str | Path) -> dict[str, Quoted]:
+    """The quoted numbers of a file by name. Raises InputError, which names the field, where one is wrong."""
+    return read_yaml(path, TypeAdapter(dict[str, Quoted]))
+
+
+def found_in(folder: Path, quoted: Mapping[str, Quoted]) -> dict[str, str]:
+    """What a folder of result tables has in place of each number, written alike; a dash where it has no such row."""
+    tables = {path.stem: pd.read_csv(path) for path in folder.glob("*.csv")}
+    texts = {}
+    for name, one in quoted.items():
+        rows = tables.get(one.table, pd.DataFrame()).reindex(columns=[*one.where, *one.columns])
+        for column, wanted in one.where.items():
+            rows = rows[rows[column].astype(str) == str(rows[column].max() if wanted == "max" else wanted)]
+        value, *ends = rows[one.columns].iloc[0].tolist() if len(rows) else [float("nan")]
+        texts[name] = interval(value, *ends, decimals=one.decimals) if ends else number(value, one.decimals)
+    return texts

@@ -6,7 +6,7 @@ import re
 import pandas as pd
 
 from lib.workbook.artifacts import ROOT
-from lib.workbook.quoted import Quoted, found_in, read_quoted
+from lib.workbook.display import Quoted, found_in, read_quoted
 
 QUOTED = read_quoted(ROOT / "data" / "quoted.yaml")
 TEXTS = {name: one.text for name, one in QUOTED.items()}
