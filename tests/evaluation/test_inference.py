@@ -18,16 +18,9 @@ from lib.evaluation.inference import (
     wilson_interval,
 )
 
-quick = settings(deadline=None, derandomize=True, database=None, max_examples=100)
 
-
-def each(n: int, samples: int = 2000, seed: int = 0) -> Resampling:
-    """Every observation a unit."""
-    return Resampling(np.arange(n), samples, seed)
-
-
-def by(labels, samples: int = 2000, seed: int = 0) -> Resampling:
-    return Resampling(np.asarray(labels), samples, seed)
+def by(labels, samples: int = 2000) -> Resampling:
+    return Resampling(np.asarray(labels), samples)
 
 
 def topics(seed: int = 0, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -35,9 +28,6 @@ def topics(seed: int = 0, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(n), rng.integers(1, 9, size=n))
     return labels, np.clip(50 + 20 * rng.normal(size=n)[labels] + 10 * rng.normal(size=len(labels)), 1, 99)
-
-
-# ---------------------------------------------------------------- intervals
 
 
 def test_the_interval_is_scipys_percentile_bootstrap_of_the_topics_means():
@@ -97,13 +87,10 @@ def test_where_no_pair_differs_the_difference_has_what_so_many_pairs_can_exclude
     """Denominators of both sides: 200 flows of which five are counted exclude far less than 200."""
     rate = np.full(200, np.nan)
     rate[:5] = [100, 0, 0, 0, 0]
-    found = difference_interval(rate, rate, each(200))
+    found = difference_interval(rate, rate, by(range(200)))
     assert (found.value, found.low, found.high) == pytest.approx((0, -43.448, 43.448), abs=1e-3)
-    opposite = difference_interval(np.full(50, 100.0), np.zeros(50), each(50))
+    opposite = difference_interval(np.full(50, 100.0), np.zeros(50), by(range(50)))
     assert (opposite.low, opposite.high) == pytest.approx((92.865, 100), abs=1e-3)
-
-
-# ---------------------------------------------------------------- sign flips
 
 
 @pytest.mark.parametrize("shift", [0.0, 9.0])
@@ -122,22 +109,10 @@ def test_the_test_keeps_its_level():
     """1,000 worlds without a difference; standard error of a share 0.7%."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 30, 1000))
-    assert (sign_flip_test(a, b, each(30)) <= 0.05).mean() == pytest.approx(0.05, abs=0.02)
+    assert (sign_flip_test(a, b, by(range(30))) <= 0.05).mean() == pytest.approx(0.05, abs=0.02)
 
 
-# ---------------------------------------------------------------- Wilson, Holm
-
-
-def test_wilson_by_hand_and_of_nothing():
-    assert np.round(wilson_interval([0, 5, 10], 10), 4).tolist() == [[0, 0.2366, 0.7225], [0.2775, 0.7634, 1]]
-    rate, low, high = percent(0, 0)
-    assert np.isnan(rate)
-    assert (low, high) == (0, 100)
-    with pytest.raises(ValueError, match="between"):
-        wilson_interval(3, 2)
-
-
-@quick
+@settings(deadline=None, derandomize=True, database=None, max_examples=100)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_rejects_what_the_stepwise_procedure_rejects(p_values):
     rejected = np.zeros(len(p_values), dtype=bool)
@@ -146,3 +121,10 @@ def test_holm_rejects_what_the_stepwise_procedure_rejects(p_values):
             break
         rejected[index] = True
     assert ((holm_adjust(p_values) <= 0.05) == rejected).all()
+
+
+def test_wilson_by_hand_and_of_nothing():
+    assert np.round(wilson_interval([0, 5, 10], 10), 4).tolist() == [[0, 0.2366, 0.7225], [0.2775, 0.7634, 1]]
+    assert np.array_equal(percent(0, 0), [np.nan, 0, 100], equal_nan=True)
+    with pytest.raises(ValueError, match="between"):
+        wilson_interval(3, 2)

@@ -46,9 +46,6 @@ def as_frames(rankings, gains):
     return pd.DataFrame(run, columns=["query", "item", "rank"]), pd.DataFrame(relevant, columns=["query", "item"])
 
 
-# ---------------------------------------------------------------- by hand
-
-
 def test_ndcg_by_hand():
     gains = dict.fromkeys(["a", "b", "missed"], 1)
     dcg = 1 / math.log2(3) + 1 / math.log2(5)
@@ -57,14 +54,9 @@ def test_ndcg_by_hand():
     assert ndcg_at_k(["x", "a", "y", "b"], gains, 4, ideal="retrieved") == pytest.approx(dcg / (1 + 1 / math.log2(3)))
 
 
-@pytest.mark.parametrize("gains", [{}, {"a": 0}])
-def test_nothing_relevant(gains):
-    assert recall_at_k(["a", "b"], set(), 2) == 0.0
-    assert ndcg_at_k(["a", "b"], gains, 2) == 0.0
-    assert math.isnan(ndcg_at_k(["a", "b"], gains, 2, ideal="retrieved"))
-
-
-# ---------------------------------------------------------------- against ir_measures
+def test_nothing_relevant():
+    assert recall_at_k(["a", "b"], set(), 2) == ndcg_at_k(["a", "b"], {}, 2) == ndcg_at_k(["a"], {"a": 0}, 2) == 0.0
+    assert math.isnan(ndcg_at_k(["a", "b"], {"a": 0}, 2, ideal="retrieved"))
 
 
 @pytest.mark.parametrize("highest_gain", [1, 4], ids=["binary", "graded"])
@@ -77,9 +69,6 @@ def test_agreement_with_ir_measures(highest_gain):
         for k in CUTOFFS:
             assert recall_at_k(ranked, relevant, k) == pytest.approx(reference[f"R@{k}", query], abs=1e-9)
             assert ndcg_at_k(ranked, gains[query], k) == pytest.approx(reference[f"nDCG@{k}", query], abs=1e-9)
-
-
-# ---------------------------------------------------------------- many queries at once
 
 
 def test_matrix_functions_agree_with_single_query_functions():
@@ -112,9 +101,6 @@ def test_cutoffs_and_rankings_that_cannot_be():
             call()
 
 
-# ---------------------------------------------------------------- rankings that others made
-
-
 def run_of(ranks, items=("a", "x", "y"), **columns) -> pd.DataFrame:
     return pd.DataFrame({"query": "q1", "item": items, "rank": ranks, **columns})
 
@@ -131,7 +117,6 @@ def test_whole_ranks_of_another_type_count(ranks):
     [
         (run_of([0, 1, 2]), "rank of query q1: 0 is below 1"),
         (run_of([1, 2, 3], ["a", "a", "x"]), "item of query q1: a stands twice"),
-        (run_of([1, 1, 1]), "rank of query q1: 1 has two items"),
         (run_of([1, 2, 2]), "rank of query q1: 2 has two items"),
         (run_of([1.5, 2, 3]), "rank of query q1: 1.5 is no whole number"),
         (run_of([1, 2, float("nan")]), "rank of query q1: nan is no whole number"),

@@ -38,43 +38,31 @@ def hostile(value, field=""):
     return f"{value} {HOSTILE}" if isinstance(value, str) and value else value
 
 
-def hostile_persona(persona):
-    """As `hostile`, the items and people as well; the household words stay."""
-    record = hostile(json.loads(persona.model_dump_json()))
-    apps = json.loads(persona.model_dump_json())["apps"]
-    return record | {
-        "apps": {app: [hostile(item) for item in items] for app, items in apps.items()},
-        "traits": [f"{trait} {HOSTILE}" for trait in persona.traits],
-        "people": [hostile(json.loads(person.model_dump_json())) for person in persona.people],
-    }
-
-
 def write_lines(path, records):
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
 def write_inputs(folder):
     """A world, documents of APIs, pairs and their flows, all hostile."""
-    knobs = WorldKnobs(n_personas=8, n_training_queries=40, n_evaluation_queries=16)
-    world = simulate(ROOT / "data", knobs)
-    (folder / "world").mkdir()
-    write_lines(folder / "world" / "personas.jsonl", map(hostile_persona, world.personas))
-    queries = [json.loads(query.model_dump_json()) for query in world.queries]
-    write_lines(
-        folder / "world" / "queries.jsonl", (hostile(query) | {"split": world.sides[query["id"]]} for query in queries)
-    )
-    write_lines(folder / "world" / "gold.jsonl", (hostile(json.loads(gold.model_dump_json())) for gold in world.gold))
+    own = simulate(ROOT / "data", WorldKnobs(n_personas=8, n_training_queries=40, n_evaluation_queries=16))
+    kinds = {"personas": own.personas, "queries": own.queries, "gold": own.gold}
+    world = {name: [hostile(one.model_dump(mode="json")) for one in records] for name, records in kinds.items()}
+    for record, persona in zip(world["personas"], own.personas, strict=True):
+        record["traits"] = [f"{trait} {HOSTILE}" for trait in persona.traits]
+    world["queries"] = [query | {"split": own.sides[query["id"]]} for query in world["queries"]]
+    for name in ("world", "apis"):
+        (folder / name).mkdir()
+    for name, records in world.items():
+        write_lines(folder / "world" / f"{name}.jsonl", records)
     tools = yaml.safe_load((ROOT / "data" / "toolbox.yaml").read_text())
     described = [tool | {"description": f"{tool['description']} {HOSTILE}"} for tool in tools]
     (folder / "world" / "toolbox.yaml").write_text(yaml.safe_dump(described))
     document = json.loads(json.dumps(PARCELS))
     document["info"]["title"] = document["info"]["description"] = f"Parcels {HOSTILE}"
-    for path in document["paths"].values():
-        for operation in path.values():
-            operation["summary"] = operation["description"] = f"{operation['summary']} {HOSTILE}"
-            for parameter in operation.get("parameters", []):
-                parameter["x-ms-summary"] = parameter["description"] = HOSTILE
-    (folder / "apis").mkdir()
+    for operation in (operation for path in document["paths"].values() for operation in path.values()):
+        operation["summary"] = operation["description"] = f"{operation['summary']} {HOSTILE}"
+        for parameter in operation.get("parameters", []):
+            parameter["x-ms-summary"] = parameter["description"] = HOSTILE
     (folder / "apis" / "parcels.json").write_text(json.dumps(document))
     (folder / "apis" / "<img src=x onerror=alert(1)>.json").write_text('{"swagger": "2.0", "paths": {"/a": ')
     said = json.dumps(HOSTILE)[1:-1]
@@ -140,23 +128,17 @@ def live_markup(page):
 
 def test_it_is_seen_where_it_is_live():
     assert len(live_markup(HOSTILE)) >= 3
-    assert live_markup("<a href='javascript:x'>x</a>")
-    assert live_markup("<script>alert(1)</script>")
-    for target in ("http://e.example/x.png", "../../lib/../../../etc/passwd", "data:text/html,x", "//e.example/x.html"):
+    for target in ("javascript:x", "http://e.example/x.png", "../../lib/../../../etc/passwd"):
         assert live_markup(f"<a href='{target}'>x</a>"), target
     assert not live_markup("<a href='02_context_baselines.html#x'>x</a><img src='_images/xx.png'>")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*VALUES, "index"])
-def test_no_page_has_live_markup(pages, name):
+@pytest.mark.parametrize("name", VALUES)
+def test_no_page_has_live_markup_and_the_hostile_text_stands_there_as_text(pages, name):
     assert live_markup(pages[name]) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(VALUES.keys() - {"02_context_baselines"}))  # whose page shows numbers alone
-def test_the_pages_show_the_hostile_text_as_text(pages, name):
-    assert "onerror=alert(1)" in BeautifulSoup(pages[name], "html.parser").get_text()
+    shown = "onerror=alert(1)" in BeautifulSoup(pages[name], "html.parser").get_text()
+    assert shown == (name != "02_context_baselines"), "whose page shows numbers alone"
 
 
 def test_only_one_module_puts_html_or_markdown_on_a_page():
