@@ -16,9 +16,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import cohen_kappa_score
 
-from lib.assistant.needs import is_said
+from lib.assistant.needs import clock_words, day_word
 from lib.assistant.queries import normal_text
-from lib.workbook.inputs import InputError
 
 QUESTIONS = {  # the first is answered before the label is shown
     "understood": "one best reading",
@@ -49,21 +48,23 @@ def argument_sources(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
 
 
 def stands_in(value: object, text: str, now: datetime) -> bool:
-    """Whether a query, voiced at `now`, says a value word for word, without case and punctuation, or as a moment."""
+    """Whether a query, voiced at `now`, says a value word for word, without case and punctuation; of a moment
+    (`YYYY-MM-DD`, `YYYY-MM-DD HH:MM`) the day, and the time of day if there is one."""
     if isinstance(value, list):
         return all(stands_in(part, text, now) for part in value)
-    moment = is_said(str(value), text, now)
-    value, text = (" ".join(re.findall(r"[^\W_]+", words.casefold())) for words in (str(value), text))
-    return f" {value} " in f" {text} " if moment is None else moment
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d( \d\d:\d\d)?", str(value)):
+        value, text = (" ".join(re.findall(r"[^\W_]+", words.casefold())) for words in (str(value), text))
+        return f" {value} " in f" {text} "
+    moment = datetime.fromisoformat(str(value))
+    ways = [[day_word(moment.date(), now.date())], *([clock_words(moment)] if " " in str(value) else [])]
+    # As words of their own: "half past seven in the evening" does not say "seven in the evening".
+    words = r"(?<!past )(?<!\d:)(?<!\w)(?:{})(?!\w)(?!:\d)"
+    return all(re.search(words.format("|".join(map(re.escape, some))), text, re.IGNORECASE) for some in ways)
 
 
-def shared_values(frames: Mapping[str, pd.DataFrame], apart: bool = False) -> pd.DataFrame:
-    """What training and evaluation have in common: columns what, training, evaluation, shared (distinct values).
-
-    Args:
-        frames: as `lib.assistant.world.frames` makes them.
-        apart: raise InputError where personas, query texts or phrasings are shared: a simulated world keeps them apart.
-    """
+def shared_values(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """What training and evaluation have in common: columns what, training, evaluation, shared (distinct values), of
+    frames as `lib.assistant.world.frames` makes them. A simulated world keeps personas, texts and phrasings apart."""
     queries, labels = (frames[name].set_index("query") for name in ("queries", "gold"))
     template = frames["provenance"].set_index("item")["template"]
     values = {
@@ -78,35 +79,28 @@ def shared_values(frames: Mapping[str, pd.DataFrame], apart: bool = False) -> pd
         side = column.index.map(queries["split"])
         training, evaluation = (set(column[side == name].dropna()) for name in ("training", "evaluation"))
         rows.append((what, len(training), len(evaluation), len(training & evaluation)))
-        if apart and training & evaluation and what in ("personas", "query texts", "phrasings"):
-            raise InputError(f"training and evaluation share {what}")
     return pd.DataFrame(rows, columns=["what", "training", "evaluation", "shared"])
-
-
-def label_hashes(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
-    """A hash of what was asked and of its label, by query: whether a reading is still of this one."""
-    rows = queries[["query", "text", "time", "place"]].merge(gold[["query", "relevant", "plan"]], on="query")
-    hashes = [
-        hashlib.sha256(json.dumps([text, time.isoformat(), place, sorted(relevant), plan]).encode()).hexdigest()[:16]
-        for text, time, place, relevant, plan in rows.drop(columns="query").itertuples(index=False)
-    ]
-    return pd.Series(hashes, index=pd.Index(rows["query"], name="query"))
 
 
 def agreement(readings: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     """How far two readers and the labels agree, a row a question; without rows where nothing that was read is there.
-    Only what is asked and labelled as it was then counts, and no foil.
 
     Args:
-        readings: columns reader, query, label (`label_hashes` when it was read), proposed (`label`, or the kind of foil
-            in its place) and those of `QUESTIONS`.
+        readings: columns reader, query, label (a hash of what was asked and of its label: only readings of what is
+            asked and labelled as it was then count), proposed (`label`, or the kind of foil in its place, which does
+            not count) and those of `QUESTIONS`.
         queries, gold: as `lib.assistant.world.frames` makes them.
 
     Returns:
         columns question, a column a reader (percent of `yes`), both (percent of the queries on which they said the
         same), kappa (Cohen's; NaN where both always gave one same answer), n (queries).
     """
-    as_read = readings["query"].map(label_hashes(queries, gold)) == readings["label"]
+    here = queries[["query", "text", "time", "place"]].merge(gold[["query", "relevant", "plan"]], on="query")
+    hashes = {}
+    for query, text, time, place, relevant, plan in here.itertuples(index=False):
+        asked = json.dumps([text, time.isoformat(), place, sorted(relevant), plan])
+        hashes[query] = hashlib.sha256(asked.encode()).hexdigest()[:16]
+    as_read = readings["query"].map(hashes) == readings["label"]
     labels, rows = readings[as_read & (readings["proposed"] == "label")], []
     for question, words in QUESTIONS.items() if len(labels) else ():
         said = labels.pivot(index="query", columns="reader", values=question).dropna()

@@ -1,38 +1,24 @@
-"""Chains of thought (CoT) for under-specified queries: who writes and learns which, and which apps a text names.
+"""Chains of thought (CoT) for under-specified queries: who writes and learns which.
 
 Frames in, frames out. A writer sees a query's text alone.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.prompts import CONTEXT_TYPES
-
-_ALL = tuple(dict.fromkeys(name for names in CONTEXT_TYPES.values() for name in names))
-# Longest first: 'Google Maps' is not 'Google'. A quoted name counts in any case, a bare one only as it is written.
-_NAMES = "|".join(sorted((r"Phone ?Call" if name == "PhoneCall" else re.escape(name) for name in _ALL), key=len)[::-1])
-_NAMED = re.compile(rf"(?i:(?<!\w)['\"‘“`](?P<quoted>{_NAMES})s?['\"’”`])|\b(?P<bare>{_NAMES})\b")
 # How the zero-shot writer is asked.
 ONE_PARAGRAPH: dict[str, Any] = {"chat": True, "stop": ["\n"]}
-_PLAIN = {name.lower().replace(" ", ""): name for name in _ALL}
 
 
 def equal_shares(queries: pd.DataFrame, kind: Sequence[str], n: int, seed: int) -> pd.DataFrame:
-    """A seeded sample of `n` queries (all, where there are no more) with equal shares of the kinds, in their order.
-
-    A kind that has fewer than its share gives all it has; the others fill up. What an equal division leaves over goes
-    to the kinds in alphabetical order.
-
-    Args:
-        queries: one row a query.
-        kind: kind of each query.
-    """
+    """A seeded sample of `n` queries (a row each, all where there are no more) with equal shares of the kinds (one a
+    query), in their order. A kind that has fewer than its share gives all it has; the others fill up. What an equal
+    division leaves over goes to the kinds in alphabetical order."""
     rng = np.random.default_rng(seed)
     kinds = np.asarray(kind, dtype=str)
     drawn = rng.permutation(len(queries))
@@ -44,18 +30,12 @@ def equal_shares(queries: pd.DataFrame, kind: Sequence[str], n: int, seed: int) 
 def taught_and_asked(
     training: pd.DataFrame, unseen_needs: Collection[str], n_pairs: int, n_cots: int, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The training queries whose expert CoT a writer learns from, and those that it writes for: other personas'.
+    """The training queries (columns persona, need, kind, cot) whose expert CoT a writer learns from, at most `n_pairs`,
+    and those that it writes for, at most `n_cots`: other personas', since it knows by heart what it learned from.
 
-    A writer knows the queries it learned from by heart, so it must not write for them; other personas may still ask in
-    the same words, which evaluation personas do not (`split: phrasing`). Personas are cut in two whose queries are as
-    n_pairs to n_cots, as near as may be; each side has a persona where there are two.
-
-    It learns from no query without an expert's CoT (your own world may have none), nor from one of the needs that are
-    kept for a test on unseen needs. Both are seeded samples with equal shares of the kinds.
-
-    Args:
-        training: columns persona, need, kind, cot; one row a training query.
-        n_pairs, n_cots: sizes at most.
+    Personas are cut in two whose queries are as n_pairs to n_cots, as near as may be; each side has a persona where
+    there are two. It learns from no query without an expert's CoT (your own world may have none), nor from one of the
+    needs that are kept for a test on unseen needs. Both are seeded samples with equal shares of the kinds.
     """
     personas = np.random.default_rng(seed).permutation(np.sort(training["persona"].unique()))
     owned = training["persona"].value_counts().reindex(personas)
@@ -74,11 +54,8 @@ def taught_and_asked(
 
 
 def other_rows(n: int, seed: int) -> np.ndarray:
-    """For each of n rows another one, each row taken once (a random cycle): for the CoT of another query.
-
-    Raises:
-        ValueError: there is no other row.
-    """
+    """For each of n rows another one, each row taken once (a random cycle): for the CoT of another query. Raises
+    ValueError where there is no other row."""
     if n < 2:
         raise ValueError("one row has no other")
     cycle = np.random.default_rng(seed).permutation(n)
@@ -90,13 +67,3 @@ def other_rows(n: int, seed: int) -> np.ndarray:
 def augment(queries: Sequence[str], cots: Sequence[str]) -> list[str]:
     """Each query's text with its CoT appended."""
     return [f"{query} {cot}".strip() for query, cot in zip(queries, cots, strict=True)]
-
-
-def named_types(text: str) -> list[str]:
-    """Context types (of the apps and of the paper's list) that a CoT names, in order of first mention.
-
-    >>> named_types("Check 'Calendar', then the Google Maps; some notes may help.")
-    ['Calendar', 'Google Maps']
-    """
-    found = (match["quoted"] or match["bare"] for match in _NAMED.finditer(text))
-    return list(dict.fromkeys(_PLAIN[name.lower().replace(" ", "")] for name in found))

@@ -29,13 +29,14 @@ def cut_links(task: RankingTask, draws: int, k: int) -> pd.DataFrame:
     ranker without usage signals. `labels_permuted`: labels dealt anew among a query's candidates; it should find no
     more than `halfway_to_its_reverse`, the mean of its recall and that of its rankings reversed.
     """
-    names, logs, dealt, reverse = task.queries_of("evaluation"), [], [], []
+    names, group = task.queries_of("evaluation"), pd.factorize(task.pairs["query"])[0]
+    logs, dealt, reverse = [], [], []
     for draw in range(min(draws, LOG_DRAWS)):
         opens = permute_logs(task.items, task.opens, np.random.default_rng([task.seed, draw]))
         features = signals(task.pairs, task.queries, task.items, opens, task.text)
         logs.append(task.predict(task.learn(features=features), task.evaluation, features))
     for draw in range(draws):
-        labels = permute_labels(task.pairs, task.relevant, np.random.default_rng([task.seed, 100 + draw]))
+        labels = dealt_anew(task.relevant, group, np.random.default_rng([task.seed, 100 + draw]))
         dealt.append(task.predict(task.learn(labels=labels), task.evaluation))
         reverse.append(-dealt[-1])
 
@@ -50,6 +51,18 @@ def cut_links(task: RankingTask, draws: int, k: int) -> pd.DataFrame:
     return table
 
 
+def dealt_anew(values: np.ndarray, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Values dealt anew within their groups: of labels, a query's candidates have as many relevant items, but any of
+    them.
+
+    Args:
+        values, group: one a row; groups are numbers or names.
+    """
+    dealt = np.empty_like(values)
+    dealt[np.argsort(group, kind="stable")] = values[np.lexsort((rng.random(len(group)), group))]
+    return dealt
+
+
 def permute_logs(items: pd.DataFrame, opens: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Usage logs dealt anew among each persona's items: every log stays whole, only whose it is changes.
 
@@ -57,35 +70,11 @@ def permute_logs(items: pd.DataFrame, opens: pd.DataFrame, rng: np.random.Genera
         items: columns item, persona.
         opens: columns item, time, place, each of an item in `items`.
     """
-    persona = items["persona"].to_numpy()
-    new_owner = dict(
-        zip(
-            items["item"].to_numpy()[np.argsort(persona, kind="stable")],
-            items["item"].to_numpy()[np.lexsort((rng.random(len(items)), persona))],
-            strict=True,
-        )
-    )
-    return opens.assign(item=opens["item"].map(new_owner))
-
-
-def permute_labels(pairs: pd.DataFrame, relevant: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Labels dealt anew among each query's candidates: as many relevant items a query, but any of them.
-
-    Args:
-        pairs: column query.
-        relevant: one label a pair.
-    """
-    query = pd.factorize(pairs["query"])[0]
-    permuted = np.empty_like(relevant)
-    permuted[np.argsort(query, kind="stable")] = relevant[np.lexsort((rng.random(len(query)), query))]
-    return permuted
+    names = items["item"].to_numpy()
+    return opens.assign(item=opens["item"].map(dict(zip(names, dealt_anew(names, items["persona"], rng), strict=True))))
 
 
 def relevant_dealt_anew(pairs: pd.DataFrame, qrels: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Relevant items dealt anew among each query's candidates (see `permute_labels`), as columns query, item.
-
-    Args:
-        pairs: columns query, item.
-        qrels: columns query, item, one row a relevant pair.
-    """
-    return pairs.loc[permute_labels(pairs, relevant_pairs_mask(pairs, qrels), rng), ["query", "item"]]
+    """The relevant pairs (columns query, item) of candidate pairs, dealt anew among each query's candidates."""
+    relevant, group = relevant_pairs_mask(pairs, qrels), pd.factorize(pairs["query"])[0]
+    return pairs.loc[dealt_anew(relevant, group, rng), ["query", "item"]]

@@ -9,9 +9,10 @@ what the simulator made, so that a step's n does not depend on what the steps be
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,22 +22,13 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, NaiveDatetime, WithJsonSchema, create_model
 
-from lib.assistant.chains import named_types
+from lib.assistant import prompts
 from lib.assistant.needs import KINDS
 from lib.assistant.personas import FIRST_DAY, Slot, draw_capacities, draw_moments
 from lib.assistant.plans import ast_match
-from lib.assistant.prompts import (
-    CONTEXT_TYPES,
-    items_prompt,
-    persona_prompt,
-    plan_prompt,
-    query_prompt,
-    thought_prompt,
-    tool_prompt,
-)
 from lib.assistant.queries import DAYS_OF_QUERIES, Gold, Query, acceptable, normal_text, print_call
-from lib.assistant.schemas import APP_NAMES, ITEM_TYPES, PLACES, App, Apps, Item, Persona, Place, WorldKnobs
-from lib.assistant.toolbox import API, DEFAULT_API, Toolbox, signature
+from lib.assistant.schemas import APP_NAMES, ITEM_TYPES, PLACES, App, Apps, ListOf, Persona, Place, WorldKnobs
+from lib.assistant.toolbox import DEFAULT_API, Toolbox, signature
 from lib.assistant.world import SIDES, World, deal_sides, read_world, simulate
 from lib.generation.answers import INSTRUCT_MODEL, Answers, KeptModel
 from lib.generation.local import weights_of
@@ -47,16 +39,14 @@ from lib.workbook.inputs import InputError, Strict, Text
 
 # Sections of the International Standard Industrial Classification (ISIC, revision 4), in short.
 SECTORS = (
-    "agriculture, forestry and fishing", "mining", "manufacturing", "energy supply", "water and waste", "construction",
-    "trade", "transport", "hotels and restaurants", "information and communication", "finance", "real estate",
-    "science and technical services", "office and support services", "public administration", "education",
-    "health and social work", "arts, sport and recreation", "repair and personal services", "private households",
-    "international organisations",
-)  # fmt: skip
+    "agriculture, forestry and fishing; mining; manufacturing; energy supply; water and waste; construction; trade; "
+    "transport; hotels and restaurants; information and communication; finance; real estate; science and technical "
+    "services; office and support services; public administration; education; health and social work; arts, sport and "
+    "recreation; repair and personal services; private households; international organisations"
+).split("; ")
 LETTERS = "ABCDEFGHIJKLMNOPRSTVWYZ"
 AHEAD = {"calendar": ("start", "end"), "reminders": ("due",)}  # times that may lie ahead
 DAYS_ASKED_FOR = 15  # of items and opens, before now or after it, as in the paper's example prompt
-DAYS_AT_MOST = 365
 MOST_OPENS, MOST_LISTED, MOST_PEOPLE = 4, 8, 5  # of an item; entries of a list; whom a persona knows
 MOST_ALSO = 4  # relevant items besides the one that a request is about
 LINE = 240  # characters of an entry or a person that a prompt shows
@@ -69,7 +59,6 @@ KEPT_ANSWERS = Path("data") / "answers" / "generator_answers.jsonl"
 KEPT_WORLD = WorldKnobs(n_personas=19, n_training_queries=114, n_evaluation_queries=38)  # that they are about
 KEPT_TOKENS = 400  # of an answer at most
 
-
 TYPE_OF: dict[str, Any] = {
     "string": Text,
     "integer": Annotated[int, Field(ge=-(2**53), le=2**53)],
@@ -79,29 +68,20 @@ TYPE_OF: dict[str, Any] = {
 }
 # For types whose parts are known at run time alone, which a type checker cannot follow.
 AnnotatedOf: Any = Annotated
-ListOf: Any = list
 OneOf: Any = Literal
 
 
-def fields_of(model: type[BaseModel], *names: str) -> dict:
+def fields_of(model: type[BaseModel], without: Collection[str]) -> dict[str, Any]:
     """Fields of a model for a form, as they are there; lists are short."""
     fields = {}
-    for name in names:
-        kind = model.model_fields[name].annotation
-        most = MOST_PEOPLE if name == "people" else MOST_LISTED
-        short = AnnotatedOf[kind, Field(max_length=most)] if get_origin(kind) is list else kind
-        fields[name] = (short, model.model_fields[name])
-    return fields
+    for name, field in model.model_fields.items():
+        short = Field(max_length=MOST_PEOPLE if name == "people" else MOST_LISTED)
+        kind = AnnotatedOf[field.annotation, short] if get_origin(field.annotation) is list else field.annotation
+        fields[name] = (kind, field)
+    return {name: fields[name] for name in fields if name not in without}
 
 
-Profile = create_model(
-    "Profile",
-    __base__=Strict,
-    **fields_of(
-        Persona, "name", "profession", "company", "city", "hobbies", "favorite_music_genre", "favorite_movie_genre",
-        "favorite_cuisine", "favorite_sport", "traits", "people",
-    ),
-)  # fmt: skip
+Profile = create_model("Profile", __base__=Strict, **fields_of(Persona, ("id", "age", "today", "log_until", "apps")))
 
 
 class Thought(Strict):  # a docstring of a form would stand in its JSON schema, and so in prompts
@@ -111,46 +91,17 @@ class Thought(Strict):  # a docstring of a form would stand in its JSON schema, 
 def moments(today: datetime, first: int, last: int) -> Any:
     """A local time within a year of `today`, asked for on its days `first` to `last`; not after it where these lie
     before it."""
-    latest = today if last < 0 else today + timedelta(days=DAYS_AT_MOST)
+    a_year = timedelta(days=365)
+    latest = today if last < 0 else today + a_year
 
     def check(value: datetime) -> datetime:
-        if not today - timedelta(days=DAYS_AT_MOST) <= value <= latest:
+        if not today - a_year <= value <= latest:
             raise ValueError(f"must be at most a year before {today:%Y-%m-%d} and not after {latest:%Y-%m-%dT%H:%M:%S}")
         return value
 
     days = "|".join(f"{today + timedelta(days=day):%Y-%m-%d}" for day in range(first, last + 1))
     schema = {"type": "string", "format": "date-time", "pattern": f"^({days})T([01][0-9]|2[0-3]):[0-5][0-9]:00$"}
-    return Annotated[NaiveDatetime, AfterValidator(check), WithJsonSchema(schema)]
-
-
-def items_form(app: str, n: int, today: datetime) -> Any:
-    """At most `n` items of an app as its schema has them; ids are given later."""
-    past, coming = moments(today, -DAYS_ASKED_FOR, -1), moments(today, 1, DAYS_ASKED_FOR)
-    kind = ITEM_TYPES[app]
-    fields = fields_of(kind, *(name for name in kind.model_fields if name not in ("id", "opens")))
-    for name, (annotation, _) in fields.items():
-        if annotation is NaiveDatetime:
-            fields[name] = (coming if name in AHEAD.get(app, ()) else past, ...)
-    opened = create_model("Open", __base__=Strict, time=(past, ...), place=(Place, ...))
-    fields["opens"] = (AnnotatedOf[ListOf[opened], Field(max_length=MOST_OPENS)], ...)
-    item = create_model(kind.__name__, __base__=Strict, **fields)
-    items = AnnotatedOf[ListOf[item], Field(min_length=1, max_length=n)]
-    return create_model("Items", __base__=Strict, items=(items, ...))
-
-
-def arguments_form(api: API) -> type[Strict]:
-    """The arguments of a call. Their names are aliases, since they may be ones that models use themselves."""
-    fields: dict[str, Any] = {}
-    for number, (name, argument) in enumerate(api.arguments.items()):
-        default: dict[str, Any] = {} if argument.required else {"default": None}
-        described = Field(alias=name, description=argument.description, **default)
-        fields[f"argument_{number}"] = (TYPE_OF[argument.type], described)
-    return create_model("Arguments", __base__=Strict, **fields)
-
-
-def arguments_of(answer: BaseModel) -> dict[str, object]:
-    """What an answer of `arguments_form` gives, by the arguments' own names."""
-    return answer.model_dump(by_alias=True, exclude_unset=True)
+    return AnnotatedOf[NaiveDatetime, AfterValidator(check), WithJsonSchema(schema)]
 
 
 def persona_line(persona: Persona) -> str:
@@ -170,25 +121,38 @@ def persona_line(persona: Persona) -> str:
     return "; ".join(part[:LINE] for part in parts) + "."
 
 
-def entry_line(item: Item, app: App, label: str = "-") -> str:
-    """An item in a prompt: app, time, text; the persona's first is called e1, since an id would take many tokens."""
-    text = item.text if len(item.text) <= LINE else f"{item.text[:LINE]} …"
-    return f"{label} ({APP_NAMES[app]}, {item.shown:%Y-%m-%d %H:%M}): {text}"
-
-
-def entry_lines(persona: Persona, ids: Sequence[str]) -> list[str]:
-    """Items in a prompt, and who is named in them: their addresses and numbers are values of arguments."""
-    items = {item.id: (item, app) for app, item in persona.items}
-    lines = [entry_line(*items[name]) for name in ids]
-    said = " ".join(lines)
-    return lines + [f"- contact {p.name}: {p.email}, {p.phone}"[:LINE] for p in persona.people if p.name in said]
+def entry_lines(persona: Persona, ids: Sequence[str] | None = None) -> list[str]:
+    """A persona's items in a prompt: app, time, text. The first is called e1, since an id would take many tokens; of
+    some `ids` alone none has a name, and who is named in them follows: addresses and numbers are values of arguments.
+    """
+    lines = {}
+    for number, (app, item) in enumerate(persona.items, start=1):
+        text = item.text if len(item.text) <= LINE else f"{item.text[:LINE]} …"
+        label = f"e{number}" if ids is None else "-"
+        lines[item.id] = f"{label} ({APP_NAMES[app]}, {item.shown:%Y-%m-%d %H:%M}): {text}"
+    if ids is None:
+        return list(lines.values())
+    shown = [lines[name] for name in ids]
+    said = " ".join(shown)
+    return shown + [f"- contact {p.name}: {p.email}, {p.phone}"[:LINE] for p in persona.people if p.name in said]
 
 
 def items_question(persona: Persona, app: App, n: int) -> Question[Any]:
-    now, days = f"{persona.today:%A %Y-%m-%dT%H:%M:%S}", timedelta(days=DAYS_ASKED_FOR)
-    span = (persona.today, persona.today + days) if app in AHEAD else (persona.today - days, persona.today)
-    prompt = items_prompt(persona_line(persona), app, n, now, *(f"{day:%Y-%m-%d}" for day in span))
-    return Question(prompt, items_form(app, n, persona.today))
+    """At most `n` items of an app as its schema has them; ids are given later."""
+    today, days, kind = persona.today, timedelta(days=DAYS_ASKED_FOR), ITEM_TYPES[app]
+    past, coming = moments(today, -DAYS_ASKED_FOR, -1), moments(today, 1, DAYS_ASKED_FOR)
+    fields = fields_of(kind, ("id", "opens"))
+    for name, (annotation, _) in fields.items():
+        if annotation is NaiveDatetime:
+            fields[name] = (coming if name in AHEAD.get(app, ()) else past, ...)
+    opened = create_model("Open", __base__=Strict, time=(past, ...), place=(Place, ...))
+    fields["opens"] = (AnnotatedOf[ListOf[opened], Field(max_length=MOST_OPENS)], ...)
+    item = create_model(kind.__name__, __base__=Strict, **fields)
+    items = AnnotatedOf[ListOf[item], Field(min_length=1, max_length=n)]
+    first, last = (today, today + days) if app in AHEAD else (today - days, today)
+    span = f"{today:%A %Y-%m-%dT%H:%M:%S}", f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"
+    form = create_model("Items", __base__=Strict, items=(items, ...))
+    return Question(prompts.items_prompt(persona_line(persona), app, n, *span), form)
 
 
 def query_question(persona: Persona, about: str, kind: str, moment: datetime, place: str) -> Question[Any]:
@@ -212,33 +176,41 @@ def query_question(persona: Persona, about: str, kind: str, moment: datetime, pl
         if normal_text(answer.text) in {normal_text(item.headline) for _, item in persona.items if item.id == about}:
             raise ValueError("text: must be what the person says, not a copy of the entry")
 
-    lines = [entry_line(item, app, labels[item.id]) for app, item in persona.items]
     when = f"{moment:%A %Y-%m-%d %H:%M} at this place: {place}"
-    return Question(query_prompt(persona_line(persona), lines, labels[about], kind, when), form, check)
+    prompt = prompts.query_prompt(persona_line(persona), entry_lines(persona), labels[about], kind, when)
+    return Question(prompt, form, check)
 
 
-def tool_question(query: Query, persona: Persona, relevant: Sequence[str], toolbox: Toolbox) -> Question[Any]:
-    tools = [f"- {signature(api.function)}: {api.description}" for api in toolbox]
+def call_question(
+    query: Query, persona: Persona, relevant: Sequence[str], toolbox: Toolbox, api: str = ""
+) -> Question[Any]:
+    """Which tool serves a request; where one is named, with what arguments. Their names are aliases, since they may be
+    ones that models use themselves."""
+    tools = [f"{signature(one.function)}: {one.description}" for one in ([toolbox[api]] if api else toolbox)]
+    lines = tools if api else [f"- {tool}" for tool in tools]
     when = f"{query.time:%A %Y-%m-%d %H:%M}, {query.place}"
-    form = create_model("Tool", __base__=Strict, api=(OneOf[(*toolbox.apis, DEFAULT_API)], ...))
-    return Question(tool_prompt(tools, query.text, when, entry_lines(persona, relevant)), form)
-
-
-def plan_question(query: Query, persona: Persona, relevant: Sequence[str], api: API) -> Question[Strict]:
-    when = f"{query.time:%A %Y-%m-%d %H:%M}, {query.place}"
-    tool = f"{signature(api.function)}: {api.description}"
-    return Question(plan_prompt(tool, query.text, when, entry_lines(persona, relevant)), arguments_form(api))
+    prompt = prompts.call_prompt(lines, query.text, when, entry_lines(persona, relevant), bool(api))
+    if not api:
+        return Question(prompt, create_model("Tool", __base__=Strict, api=(OneOf[(*toolbox.apis, DEFAULT_API)], ...)))
+    fields: dict[str, Any] = {}
+    for number, (name, argument) in enumerate(toolbox[api].arguments.items()):
+        default: dict[str, Any] = {} if argument.required else {"default": None}
+        described = Field(alias=name, description=argument.description, **default)
+        fields[f"argument_{number}"] = (TYPE_OF[argument.type], described)
+    return Question(prompt, create_model("Arguments", __base__=Strict, **fields))
 
 
 def thought_question(query: Query) -> Question[Thought]:
-    types = CONTEXT_TYPES["apps"]
+    """The expert's chain of thought of a training query: `cot_prompt` for an answer as JSON."""
+    types = prompts.CONTEXT_TYPES["apps"]
 
     def check(answer: Thought) -> None:
-        named = named_types(answer.thought)
-        if not named or not set(named) <= set(types):
+        every = {name for names in prompts.CONTEXT_TYPES.values() for name in names}
+        named = {name for name in every if re.search(rf"\b{name}\b", answer.thought.replace("Phone Call", "PhoneCall"))}
+        if not named or not named <= set(types):
             raise ValueError(f"thought: must name one or more of {', '.join(types)}, and no other context type")
 
-    return Question(thought_prompt(query.text, types), Thought, check)
+    return Question(prompts.cot_prompt(query.text, types).rpartition("\n\n")[0], Thought, check)
 
 
 def draw_circumstances(n: int, rng: np.random.Generator) -> list[tuple[int, str, str]]:
@@ -267,22 +239,18 @@ def write_world(
 ) -> pd.DataFrame:
     """Let a language model write the folder that `lib.assistant.world.read_world` reads.
 
-    Answers come from the model's cache where they are there, so a run that was stopped goes on where it was. What the
-    model does not get right after being told what is wrong is left out and counted. Files are written last and
-    together: an error leaves the folder as it was.
+    What the model does not get right after being told what is wrong is left out and counted: a row a step, columns
+    step, asked, valid (answers). Files are written last and together, in the place of an earlier world: an error leaves
+    the folder as it was.
 
     Args:
-        model: has the `generate` of `lib.generation.local.LocalModel`.
-        folder: gets the files of a world; an earlier one in it is replaced.
+        model: has the `generate` of `lib.generation.local.LocalModel`, and a cache: a stopped run goes on where it was.
         toolbox_file: the APIs to plan with.
         knobs: sizes, seed (of what is drawn, and of the model's own draws), and how strong habits are.
 
-    Returns:
-        one row a step: step, asked, valid (answers).
-
     Raises:
         InputError: nothing is left, with the counts.
-        ModelError: the model cannot be asked; what it has answered is in its cache.
+        ModelError: the model cannot be asked.
     """
     rows: list[dict[str, Any]] = []
 
@@ -322,7 +290,7 @@ def write_personas(step: Step, n: int, rng: np.random.Generator) -> dict[int, Pe
     """At most `n` personas that have items, by their number."""
     circumstances, days, capacities = draw_circumstances(n, rng), rng.integers(21, size=n), draw_capacities(n, rng)
     personas = {}
-    profiles = step("personas", [Question(persona_prompt(*one), Profile) for one in circumstances])
+    profiles = step("personas", [Question(prompts.persona_prompt(*one), Profile) for one in circumstances])
     for index, profile in enumerate(profiles):
         if profile is not None:
             today = FIRST_DAY + timedelta(days=int(days[index]), hours=6)
@@ -368,15 +336,15 @@ def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng:
 def write_labels(step: Step, drafts: Sequence[Draft], toolbox: Toolbox) -> list[Draft]:
     """The tool of each query and its arguments, without which a query is left out, and its chain of thought, which may
     be missing, as in a world of one's own files."""
-    tools = step("tools", [tool_question(q, p, labels["relevant"], toolbox) for p, q, labels in drafts])
-    chosen = [(draft, tool.api) for draft, tool in zip(drafts, tools, strict=True) if tool]
-    calling = [(draft, api) for draft, api in chosen if api in toolbox]
-    plans = step("plans", [plan_question(q, p, labels["relevant"], toolbox[api]) for (p, q, labels), api in calling])
-    arguments = {q.id: arguments_of(plan) for ((_, q, _), _), plan in zip(calling, plans, strict=True) if plan}
+    tools = step("tools", [call_question(q, p, labels["relevant"], toolbox) for p, q, labels in drafts])
+    chosen = [(*draft, tool.api) for draft, tool in zip(drafts, tools, strict=True) if tool]
+    calling = [one for one in chosen if one[-1] in toolbox]
+    plans = step("plans", [call_question(q, p, labels["relevant"], toolbox, api) for p, q, labels, api in calling])
+    arguments = {one[1].id: plan for one, plan in zip(calling, plans, strict=True)}
     labelled = []
-    for (persona, query, labels), api in chosen:
-        given = {} if api == DEFAULT_API else arguments.get(query.id)
-        if given is not None:
+    for persona, query, labels, api in chosen:
+        if api == DEFAULT_API or arguments[query.id]:
+            given = {} if api == DEFAULT_API else arguments[query.id].model_dump(by_alias=True, exclude_unset=True)
             labels |= {"apis": [api], "plan": print_call(api, given), "answers": [acceptable(api, given, toolbox)]}
             labelled.append((persona, query, labels))
     thoughts = step("thoughts", [thought_question(query) for _, query, _ in labelled])
@@ -402,15 +370,15 @@ def trials(
     # Queries of one persona stand together: what their prompts begin with in common is read once.
     served = sorted(served, key=lambda one: place[one[1].id])[:n_queries]
     questions: dict[str, list[Question[Any]]] = {
-        "personas": [Question(persona_prompt(*one), Profile) for one in draw_circumstances(n_queries, rng)],
+        "personas": [Question(prompts.persona_prompt(*one), Profile) for one in draw_circumstances(n_queries, rng)],
         "items": [
             items_question(persona, app, min(n_items, n))
             for persona in list(personas.values())[:n_personas]
             for app, n in Counter(app for app, _ in persona.items).items()
         ],
         "queries": [query_question(p, g.relevant[0], g.kind, q.time, q.place) for q, p, g in served],
-        "tools": [tool_question(q, p, g.relevant, world.toolbox) for q, p, g in served],
-        "plans": [plan_question(q, p, g.relevant, world.toolbox[g.apis[0]]) for q, p, g in served],
+        "tools": [call_question(q, p, g.relevant, world.toolbox) for q, p, g in served],
+        "plans": [call_question(q, p, g.relevant, world.toolbox, g.apis[0]) for q, p, g in served],
         "thoughts": [thought_question(q) for q, _, _ in served],
     }
     return questions, [gold for _, _, gold in served]
@@ -420,7 +388,7 @@ def is_right(step: str, reply: Reply[Any], gold: Gold, toolbox: Toolbox) -> bool
     """Whether a tool, or the arguments of the right tool, are the simulator's."""
     if reply.value is None or step == "tools":
         return reply.value is not None and reply.value.api == gold.apis[0]
-    call = print_call(gold.apis[0], arguments_of(reply.value))
+    call = print_call(gold.apis[0], reply.value.model_dump(by_alias=True, exclude_unset=True))
     return bool(ast_match(call, gold.answers, toolbox.functions))
 
 

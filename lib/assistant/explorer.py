@@ -22,7 +22,6 @@ from lib.workbook.artifacts import Workbook
 from lib.workbook.inputs import InputError, did_you_mean
 from lib.workbook.machine import cores
 
-TYPED = "typed"  # the id of the request that is asked
 # The files that the assistant needs, by the notebook that writes them.
 NEEDED = {
     "01_data_gen": tuple(f"{name}.parquet" for name in "items opens people queries gold other_plans toolbox".split()),
@@ -37,33 +36,23 @@ NEEDED = {
 class Assistant:
     """Retrieval and planner, ready for any request of a known persona.
 
-    Attributes:
-        tables: items, opens, people, toolbox, queries (of evaluation) and gold, as notebook 01 writes them; the
-            toolbox's texts are those that tools are searched by.
-        encode: texts to unit-length embeddings.
-        ranker: LambdaMART over usage signals and text scores.
-        generate: prompts to plans.
-        wording, n_worded: how context enters the text that tools are searched with (see `lib.assistant.tools`).
-        n_tools, n_items: how many of them a prompt shows.
-        bm25_b: BM25T's length normalisation, as the ranker learned from it.
+    `tables` are items, opens, people, toolbox, queries (of evaluation) and gold, as notebook 01 writes them; the
+    toolbox's texts are those that tools are searched by.
     """
 
     tables: dict[str, pd.DataFrame]
-    encode: Callable[[list[str]], np.ndarray]
-    ranker: LambdaMART
-    generate: Callable[[list[str]], list[str]]
-    wording: str
+    encode: Callable[[list[str]], np.ndarray]  # texts to unit-length embeddings
+    ranker: LambdaMART  # over usage signals and text scores
+    generate: Callable[[list[str]], list[str]]  # prompts to plans
+    wording: str  # how context enters the text that tools are searched with, and how many items
     n_worded: int
-    n_tools: int
+    n_tools: int  # how many of them a prompt shows
     n_items: int
-    bm25_b: float
+    bm25_b: float  # BM25T's length normalisation, as the ranker learned from it
 
     def question(self, seed: int, persona: str = "") -> pd.Series:
         """An evaluation query with its labels, drawn with the seed; of `persona`, or of anyone where it is empty.
-
-        Raises:
-            InputError: nobody of this id has an evaluation query.
-        """
+        Raises InputError where nobody of this id has one."""
         queries = self.tables["queries"]
         some = queries[queries["persona"] == persona] if persona else queries
         if some.empty:
@@ -74,11 +63,8 @@ class Assistant:
         return pd.concat([query, gold.drop(["split", "kind"], errors="ignore")])
 
     def context(self, request: pd.DataFrame) -> pd.DataFrame:
-        """The items of the persona that asks, the likeliest first: columns query, item, rank.
-
-        Args:
-            request: one row: query, persona, text, time, place.
-        """
+        """The items of the persona that asks, the likeliest first (columns query, item, rank), for a request of one
+        row: query, persona, text, time, place."""
         own = self.tables["items"].merge(request[["persona"]], on="persona")
         pairs = candidate_pairs(request, own, on="persona")
         cosine = cosine_of_pairs(pairs, self.encode(request["text"].tolist()), self.encode(own["text"].tolist()))
@@ -88,17 +74,13 @@ class Assistant:
     def answer(
         self, persona: str, text: str, time: datetime, place: str, labels: pd.Series | None = None
     ) -> pd.DataFrame:
-        """What each setting shows the planner, and what it plans.
+        """What each setting shows the planner, and what it plans: a row a setting, columns setting, items (ids),
+        context (lines), tools (names), plan.
 
-        Args:
-            labels: need, apis, relevant, plan, answers, also. Without them the settings that are upper bounds are left
-                out, and nothing is judged.
-
-        Returns:
-            one row a setting: columns setting, items (ids), context (lines), tools (names), plan; with labels also
-            failure (the category of `lib.assistant.plans.ast_match`, empty where the plan is right) and why.
+        With `labels` (apis, relevant, plan, answers, also) there are also the settings that are upper bounds, failure
+        (the category of `lib.assistant.plans.ast_match`, empty where the plan is right) and why.
         """
-        asked = {"query": TYPED, "persona": persona, "text": text, "time": time, "place": place}
+        asked = {"query": "typed", "persona": persona, "text": text, "time": time, "place": place}
         request = pd.DataFrame([asked])
         retrieved = self.context(request)
         words = context_words(retrieved.merge(self.tables["items"], on="item"), self.wording, self.n_worded)
@@ -110,7 +92,7 @@ class Assistant:
             for name, asked in texts.items()
         ]
         nothing = pd.Series({"apis": [], "relevant": []})
-        gold = pd.DataFrame([nothing if labels is None else labels]).assign(query=TYPED)
+        gold = pd.DataFrame([nothing if labels is None else labels]).assign(query="typed")
         settings = [name for name, sources in SETTINGS.items() if labels is not None or "gold" not in sources]
         desk = Desk(self.tables["items"], self.tables["people"], self.tables["toolbox"])
         material = Material(desk, request, gold, pd.concat(runs), retrieved, self.n_tools, self.n_items)
@@ -126,12 +108,8 @@ class Assistant:
 
 
 def open_assistant(book: Workbook) -> Assistant:
-    """The assistant on a profile's artifacts. Answers are kept nowhere.
-
-    Raises:
-        ArtifactError: files are missing (names them and the notebooks that write them), damaged, or of another version
-            of the workbook.
-        ModelError: a model is missing; says how to get it.
+    """The assistant on a profile's artifacts; answers are kept nowhere. Raises ArtifactError where files are missing
+    (it names them and the notebooks that write them) or damaged, ModelError where a model is (it says how to get it).
     """
     from lib.generation.local import LocalModel
     from lib.retrieval.dense import encode, load_encoder

@@ -255,17 +255,3 @@ def draw_moment(when: When, now: datetime, rng: np.random.Generator, day: date |
         moment=f"{moment:%Y-%m-%d %H:%M}",
         date=f"{moment:%Y-%m-%d}",
     )
-
-
-def is_said(value: str, text: str, now: datetime) -> bool | None:
-    """Whether a text voiced at `now` names the day, and the time of day if there is one, of an argument; None where
-    the argument is no moment (`YYYY-MM-DD`, `YYYY-MM-DD HH:MM`)."""
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d( \d\d:\d\d)?", value):
-        return None
-    moment, said = datetime.fromisoformat(value), text.lower()
-    wanted = [[day_word(moment.date(), now.date())], *([clock_words(moment)] if " " in value else [])]
-    # As words of their own: "half past seven in the evening" does not say "seven in the evening".
-    return all(
-        any(re.search(rf"(?<!past )(?<!\d:)(?<!\w){re.escape(word.lower())}(?!\w)(?!:\d)", said) for word in ways)
-        for ways in wanted
-    )

@@ -24,8 +24,7 @@ from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, Apps, Item, Mom
 from lib.assistant.toolbox import Toolbox
 from lib.workbook.inputs import read_yaml
 
-# Context items per persona and app (assistant paper, Table 4). The paper's row order is mail, calendar, google, notes,
-# music, reminders, phone call.
+# Context items per persona and app (assistant paper, Table 4, in its order).
 ITEMS_PER_APP = {
     "mail": 2.93, "calendar": 5.63, "google": 9.57, "notes": 2.23, "music": 4.38, "reminders": 4.81, "phone_call": 2.34,
 }  # fmt: skip
@@ -55,19 +54,17 @@ TASTES = ("music_genre", "movie_genre", "cuisine", "sport")
 
 
 class Cast(NamedTuple):
-    """What worlds are made of: needs, lists that names, places and tastes are drawn from, by app the background items
-    that nobody asks for, and the APIs."""
+    """What worlds are made of."""
 
     needs: list[Need]
-    names: dict[str, list[str]]
-    background: dict[App, list[Wording]]
+    names: dict[str, list[str]]  # lists that names, places and tastes are drawn from
+    background: dict[App, list[Wording]]  # items that nobody asks for
     toolbox: Toolbox
 
 
 @functools.cache
 def read_cast(folder: Path) -> Cast:
-    """The files of a folder, which are read once: `needs/`, `people.yaml`, `background/<app>.yaml` and `toolbox.yaml`.
-    Raises InputError where one is wrong or missing."""
+    """The files of a folder, read once. Raises InputError where one is wrong or missing."""
     wordings = TypeAdapter(Annotated[list[Wording], Field(min_length=1)])
     background = {app: read_yaml(folder / "background" / f"{app}.yaml", wordings) for app in APPS}
     names = read_yaml(folder / "people.yaml", TypeAdapter(dict[str, Texts]))
@@ -186,8 +183,8 @@ class Life:
     provenance: list[Provenance] = field(default_factory=list)
 
     def log(self, slot: Slot, until: datetime) -> list[Moment]:
-        """The opens of one item, from eight weeks ago to `until`: one process for every item, whatever its role. Their
-        number is Poisson around a gamma-distributed rate, at least one."""
+        """The opens of one item, whatever its role, from eight weeks ago to `until`: Poisson around a gamma-distributed
+        rate, at least one."""
         size = 1 + int(self.rng.poisson(self.rng.gamma(2.0, (OPENS_PER_ITEM - 1) / 2)))
         first = self.today - timedelta(days=LOG_DAYS)
         return draw_moments(slot, first, until, size, self.places, self.knobs.habit_strength, self.rng)
@@ -221,9 +218,9 @@ def draw_life(index: int, cast: Cast, knobs: WorldKnobs, capacity: dict[str, int
         return names[key][rng.integers(len(names[key]))]
 
     age = int(rng.integers(18, 76))
-    traits = [
-        trait for trait, share in TRAIT_SHARES.items() if rng.random() < share and (trait != "children" or age > 22)
-    ]
+    traits = [trait for trait, share in TRAIT_SHARES.items() if rng.random() < share]
+    if age <= 22 and "children" in traits:
+        traits.remove("children")
     traits.append("renter" if rng.random() < (0.75 if age < 35 else 0.4) else "homeowner")
     if age < 30 and rng.random() < 0.35:
         traits.append("student")

@@ -16,20 +16,14 @@ CONTEXT_TYPES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-CUE = "Check"  # the word that a chain of thought is asked to begin with
-
-
 def cot_prompt(query: str, context_types: Sequence[str]) -> str:
-    """Asks a model, without examples, where an under-specified query's context is (assistant paper, appendix A.6).
-
-    Role, task, context types, query and cue are the paper's, the words are ours.
-    """
+    """Asks a model, without examples, where an under-specified query's context is (assistant paper, appendix A.6). Its
+    role, task, context types, query and cue are the paper's, the words are ours."""
     types = ", ".join(f"'{name}'" for name in context_types)
     return (
         "You are an expert on requests that leave something out. Write one or two sentences that begin with "
-        f'"{CUE}" '
-        "and say in which of these context types to look and what the item there may say, so that the sentences "
-        f"resemble the items that matter. Context types: {types}. Use no others.\n\n"
+        '"Check" and say in which of these context types to look and what the item there may say, so that the '
+        f"sentences resemble the items that matter. Context types: {types}. Use no others.\n\n"
         f"Request: {query}\n\n"
         "Your expert chain of thought:"
     )
@@ -55,16 +49,10 @@ def planner_prompt(
     the call that was made already, and what it returned.
     """
     parts = [f"Request ({moment}): {request}"]
-    if thought:
-        parts.append(f"Thought: {thought}")
-    if context is not None:
-        parts += ["Context:", *context]
-    if tools is not None:
-        parts += ["Tools:", *tools]
-    parts.append("Plan:")
-    if done:
-        parts.append(done)
-    return "\n".join(parts) + "\n"
+    parts += [f"Thought: {thought}"] if thought else []
+    parts += [] if context is None else ["Context:", *context]
+    parts += [] if tools is None else ["Tools:", *tools]
+    return "\n".join([*parts, "Plan:", *([done] if done else [])]) + "\n"
 
 
 APP_CONTENTS = {
@@ -122,36 +110,16 @@ def query_prompt(person: str, entries: Sequence[str], about: str, manner: str, m
     )
 
 
-def tool_prompt(tools: Sequence[str], request: str, moment: str, entries: Sequence[str]) -> str:
-    """Asks which tool serves a request, or none (assistant paper, appendix A.4). Unlike there, the entries that the
-    request is about are shown: where somebody keeps a matter decides which tool is right."""
-    return "\n".join(
-        [
-            "An assistant can call these tools:",
-            *tools,
-            "",
-            f"Somebody says ({moment}): {request}",
-            "It is about:",
-            *entries,
-            "Which single tool should be called? Where none of them helps, the answer is default.",
-        ]
+def call_prompt(tools: Sequence[str], request: str, moment: str, entries: Sequence[str], chosen: bool) -> str:
+    """Asks which tool serves a request, or none (assistant paper, appendix A.4), or for the arguments of the one that
+    was `chosen` (A.5). Unlike there, the entries that the request is about are shown: where somebody keeps a matter
+    decides which tool is right."""
+    asked = [f"Somebody says ({moment}): {request}", "It is about:", *entries]
+    if not chosen:
+        question = "Which single tool should be called? Where none of them helps, the answer is default."
+        return "\n".join(["An assistant can call these tools:", *tools, "", *asked, question])
+    question = (
+        "Give the call's arguments. Take their values from the entries, word for word; leave optional arguments "
+        "out where nothing is said about them. Write times as 2023-12-07 18:30."
     )
-
-
-def plan_prompt(tool: str, request: str, moment: str, entries: Sequence[str]) -> str:
-    """Asks for the arguments of the chosen tool (assistant paper, appendix A.5)."""
-    return "\n".join(
-        [
-            f"Somebody says ({moment}): {request}",
-            "It is about:",
-            *entries,
-            f"An assistant answers with one call of this tool: {tool}",
-            "Give the call's arguments. Take their values from the entries, word for word; leave optional arguments "
-            "out where nothing is said about them. Write times as 2023-12-07 18:30.",
-        ]
-    )
-
-
-def thought_prompt(query: str, context_types: Sequence[str]) -> str:
-    """`cot_prompt` for an answer as JSON: the expert's chain of thought of a training query."""
-    return cot_prompt(query, context_types).rpartition("\n\n")[0]
+    return "\n".join([*asked, f"An assistant answers with one call of this tool: {tools[0]}", question])

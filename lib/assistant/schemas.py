@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
-from pydantic import Field, NaiveDatetime, model_validator
+from pydantic import Field, NaiveDatetime, create_model, model_validator
 
 from lib.workbook.inputs import InputError, Strict, Text, read_records, validated
 
@@ -52,9 +52,9 @@ class Open(Strict):
 
 
 class Item(Strict):
-    """What all context items share. `text_fields` make the text that retrieval sees."""
+    """What all context items share."""
 
-    title_field: ClassVar[str] = "title"
+    title_field: ClassVar[str]
     time_field: ClassVar[str]
     text_fields: ClassVar[tuple[str, ...]]
 
@@ -71,102 +71,54 @@ class Item(Strict):
         """The one time that its app shows of it."""
         return getattr(self, self.time_field)
 
+    @property
+    def text(self) -> str:
+        """All text that retrieval sees, in reading order, as one line."""
+        parts = (getattr(self, field) for field in self.text_fields)
+        return ". ".join(", ".join(part) if isinstance(part, list) else part for part in parts if part)
+
     def add_opens(self, moments: Sequence[Moment]) -> None:
         self.opens += [Open.model_construct(time=time, place=place) for time, place in moments]
         self.opens.sort(key=lambda opened: opened.time)
 
-    @property
-    def text(self) -> str:
-        """All text of the item in reading order, as one line."""
-        parts = (getattr(self, field) for field in self.text_fields)
-        return ". ".join(", ".join(part) if isinstance(part, list) else part for part in parts if part)
+
+def item_type(name: str, time: str, text: Sequence[str], /, **fields: Any) -> type[Item]:
+    """The item of an app: which field is its time, which make its text (the first is its title), and all its fields."""
+    kind = create_model(name, __base__=Item, **fields)
+    kind.title_field, kind.time_field, kind.text_fields = text[0], time, tuple(text)
+    return kind
 
 
-class MailMessage(Item):
-    title_field, time_field = "subject", "received"
-    text_fields = ("subject", "sender", "body")
-    sender: Text
-    address: str = ""
-    subject: Text
-    body: str = ""
-    received: NaiveDatetime
-
-
-class CalendarEvent(Item):
-    time_field = "start"
-    text_fields = ("title", "location", "organizer", "attendees", "notes")
-    title: Text
-    start: NaiveDatetime
-    end: NaiveDatetime
-    location: str = ""
-    organizer: str = ""
-    attendees: list[str] = []
-    notes: str = ""
-
-
-class WebVisit(Item):
-    """A search the persona made and the page it led to."""
-
-    time_field = "visited"
-    text_fields = ("title", "query")
-    title: Text
-    query: str = ""
-    visited: NaiveDatetime
-
-
-class Song(Item):
-    title_field, time_field = "song_name", "played_time"
-    text_fields = ("song_name", "artist", "album_title", "playlist")
-    song_name: Text
-    artist: str = ""
-    album_title: str = ""
-    playlist: str = ""
-    played_time: NaiveDatetime
-
-
-class Reminder(Item):
-    time_field = "due"
-    text_fields = ("title", "list", "notes")
-    title: Text
-    due: NaiveDatetime
-    list: str = ""
-    notes: str = ""
-
-
-class Note(Item):
-    time_field = "modified"
-    text_fields = ("title", "body")
-    title: Text
-    body: str = ""
-    folder: str = ""
-    modified: NaiveDatetime
-
-
-class PhoneCall(Item):
-    title_field, time_field = "contact", "time"
-    text_fields = ("contact", "direction", "voicemail")
-    contact: Text
-    number: str = ""
-    direction: Literal["incoming", "outgoing", "missed"]
-    time: NaiveDatetime
-    voicemail: str = ""
-
-
-ITEM_TYPES: dict[str, type[Item]] = dict(
-    zip(APPS, (MailMessage, CalendarEvent, WebVisit, Song, Reminder, Note, PhoneCall), strict=True)
-)
-
-
-class Apps(Strict):
-    """The seven context stores of a persona."""
-
-    mail: list[MailMessage] = []
-    calendar: list[CalendarEvent] = []
-    google: list[WebVisit] = []
-    music: list[Song] = []
-    reminders: list[Reminder] = []
-    notes: list[Note] = []
-    phone_call: list[PhoneCall] = []
+TEXT, MAYBE, TIME = (Text, ...), (str, ""), (NaiveDatetime, ...)
+SOME: Any = (list[str], [])
+DIRECTION = (Literal["incoming", "outgoing", "missed"], ...)
+ITEM_TYPES: dict[str, type[Item]] = {
+    "mail": item_type(
+        "MailMessage", "received", ("subject", "sender", "body"),
+        sender=TEXT, address=MAYBE, subject=TEXT, body=MAYBE, received=TIME,
+    ),
+    "calendar": item_type(
+        "CalendarEvent", "start", ("title", "location", "organizer", "attendees", "notes"),
+        title=TEXT, start=TIME, end=TIME, location=MAYBE, organizer=MAYBE, attendees=SOME, notes=MAYBE,
+    ),
+    "google": item_type("WebVisit", "visited", ("title", "query"), title=TEXT, query=MAYBE, visited=TIME),
+    "music": item_type(
+        "Song", "played_time", ("song_name", "artist", "album_title", "playlist"),
+        song_name=TEXT, artist=MAYBE, album_title=MAYBE, playlist=MAYBE, played_time=TIME,
+    ),
+    "reminders": item_type(
+        "Reminder", "due", ("title", "list", "notes"),
+        title=TEXT, due=TIME, list=MAYBE, notes=MAYBE,
+    ),
+    "notes": item_type("Note", "modified", ("title", "body"), title=TEXT, body=MAYBE, folder=MAYBE, modified=TIME),
+    "phone_call": item_type(
+        "PhoneCall", "time", ("contact", "direction", "voicemail"),
+        contact=TEXT, number=MAYBE, direction=DIRECTION, time=TIME, voicemail=MAYBE,
+    ),
+}  # fmt: skip
+ListOf: Any = list  # for types that are known at run time alone, which a type checker cannot follow
+STORES: dict[str, Any] = {app: (ListOf[kind], []) for app, kind in ITEM_TYPES.items()}
+Apps = create_model("Apps", __base__=Strict, **STORES)
 
 
 class Persona(Strict):
@@ -189,7 +141,7 @@ class Persona(Strict):
         default=None, description="the last moment of the usage log, where that goes on after the data were collected"
     )
     people: list[Person] = []
-    apps: Apps
+    apps: Apps  # type: ignore[valid-type]
 
     @property
     def items(self) -> list[tuple[App, Item]]:

@@ -65,7 +65,8 @@ def signals(
     text_scores: Mapping[str, np.ndarray],
     log: Log | None = None,
 ) -> pd.DataFrame:
-    """Features of candidate pairs: one row a pair, in their order and with their index.
+    """Features of candidate pairs, floats: columns `NUMERICAL`, `CATEGORICAL` (codes), `HABITUAL` and the text scores,
+    one row a pair, in their order and with their index.
 
     A count sums, over the item's opens before the query, how far each agrees with the query: `hour` by a Gaussian
     kernel on the clock (1 at the same time of day), `weekday`, `day_kind` (working day or weekend) and `place` by 0 or
@@ -80,18 +81,12 @@ def signals(
 
     Args:
         pairs: from `lib.retrieval.stores.candidate_pairs` over `queries` and `items`.
-        queries: columns time, place and, where wanted, weekday (0 = Monday), which `time` tells otherwise.
+        queries: columns time, place (ValueError where it is not one of `PLACES`) and, where wanted, weekday (0 =
+            Monday), which `time` tells otherwise.
         items: columns item, app.
         opens: columns item, time, place; opens of other items are ignored.
-        text_scores: name → one score a pair; they become columns `<name>` and `<name>_rank` (1 = best of the query,
-            ties share the best rank).
+        text_scores: name → one score a pair; they become columns `<name>` and `<name>_rank` (1 = best of the query).
         log: of items and opens, where it is kept from query to query.
-
-    Returns:
-        columns `NUMERICAL`, `CATEGORICAL` (codes), `HABITUAL`, and the text scores; all floats.
-
-    Raises:
-        ValueError: a place of a query or an open is not one of `PLACES`.
     """
     query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
     app = pd.Index(APPS).get_indexer(items["app"])
@@ -132,7 +127,11 @@ def _usage(
     query_weekday = queries["weekday"].to_numpy() if "weekday" in queries else asked["weekday"]
     query_place = _place_codes(queries["place"])
 
-    pair, entry = _entries(item_row, log.item, len(app))
+    by_item = np.argsort(log.item, kind="stable")
+    first = np.searchsorted(log.item[by_item], np.arange(len(app) + 1))
+    size = np.diff(first)[item_row]
+    pair = np.repeat(np.arange(n), size)
+    entry = by_item[first[item_row][pair] + np.arange(len(pair)) - np.repeat(np.cumsum(size) - size, size)]
     query = query_row[pair]
     age = (asked["minutes"][query] - used["minutes"][entry]) / 1440  # days
     before = age > 0
@@ -152,7 +151,7 @@ def _usage(
     of_query = np.bincount(query_row, weights=count, minlength=len(queries))[query_row]
     columns = {"opens": count}
     columns |= {f"opens_{days}d": total(behind <= days) for days in WINDOWS}
-    columns["share_of_opens"] = _ratio(count, of_query)
+    columns["share_of_opens"] = count / np.where(of_query > 0, of_query, np.nan)
     never = count == 0
     newest[never] = oldest[never] = np.nan
     columns["days_behind_latest_open"] = newest - latest[query_row]
@@ -179,7 +178,7 @@ def _usage(
     }
     counts = {name: total(agreement[name]) for name in AGREEMENTS}
     columns |= {f"{name}_count": value for name, value in counts.items()}
-    columns |= {f"{name}_share": _ratio(value, count) for name, value in counts.items()}
+    columns |= {f"{name}_share": value / np.where(never, np.nan, count) for name, value in counts.items()}
 
     blurred = hour_kernel(np.arange(24) + 0.5 - asked["hour"][:, None])
     histograms = {
@@ -246,17 +245,3 @@ def _clock(times: pd.Series) -> dict[str, np.ndarray]:
         "hour": minutes % 1440 / 60,
         "weekday": (minutes // 1440 + 3).astype(np.int64) % 7,  # 1 January 1970 was a Thursday
     }
-
-
-def _entries(item_row: np.ndarray, item_of_open: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
-    """All (pair, open) with the pair's item: positions in the pairs and in the log, two int arrays."""
-    by_item = np.argsort(item_of_open, kind="stable")
-    first = np.searchsorted(item_of_open[by_item], np.arange(n_items + 1))
-    size = np.diff(first)[item_row]
-    pair = np.repeat(np.arange(len(item_row)), size)
-    within = np.arange(len(pair)) - np.repeat(np.cumsum(size) - size, size)
-    return pair, by_item[first[item_row][pair] + within]
-
-
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)

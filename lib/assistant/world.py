@@ -165,8 +165,10 @@ def swept_knobs(base: WorldKnobs, n_personas: int) -> dict[tuple[str, float], Wo
     )
     for knob, levels in SWEEPS.items():
         for level in levels:
-            habits = {"habit_share": (1 - level) / 2} if knob == "meaning_share" else {}
-            found[knob, level] = replace(small, **{knob: level}, **habits)
+            changes: dict[str, Any] = {knob: level}
+            if knob == "meaning_share":
+                changes["habit_share"] = (1 - level) / 2
+            found[knob, level] = replace(small, **changes)
     return found
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from lib.assistant.controls import cut_links, permute_labels, permute_logs, relevant_dealt_anew
+from lib.assistant.controls import cut_links, dealt_anew, permute_logs, relevant_dealt_anew
 from lib.evaluation.comparison import per_query_scores
 from tests.assistant.test_ranking import recall, task  # noqa: F401
 
@@ -21,7 +21,8 @@ def test_with_a_link_cut_a_ranker_loses_what_the_log_gave(task):  # noqa: F811
 
 def test_the_reference_is_halfway_between_a_ranking_and_its_reverse(task):  # noqa: F811
     found = cut_links(task, 1, 3).droplevel(["metric", "k"], axis=1)
-    labels = permute_labels(task.pairs, task.relevant, np.random.default_rng([task.seed, 100]))
+    group = pd.factorize(task.pairs["query"])[0]
+    labels = dealt_anew(task.relevant, group, np.random.default_rng([task.seed, 100]))
     scores = task.predict(task.learn(labels=labels), task.evaluation)
     runs = {"forwards": task.rank(scores), "backwards": task.rank(-scores)}
     both = per_query_scores(runs, task.qrels, task.queries_of("evaluation"), [3]).xs("recall", axis=1, level="metric")

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from lib.assistant.data_writer import (
-    arguments_form,
-    arguments_of,
+    call_question,
     is_right,
     items_question,
     kept_trials,
@@ -18,13 +17,12 @@ from lib.assistant.data_writer import (
     rehearse,
     thought_question,
     trials,
-    write_queries,
     write_world,
 )
 from lib.assistant.needs import parse_call
 from lib.assistant.schemas import Apps, Persona, WorldKnobs
 from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import frames, read_world
+from lib.assistant.world import frames, read_world, simulate
 from lib.generation.remote import DryRun
 from lib.generation.structured import AnswerError, ask, read_answer
 from lib.workbook.inputs import InputError
@@ -110,9 +108,9 @@ def failing(step, how="no", every=2, rounds=9):
     return answer
 
 
-def write(folder, model=None, n=6, training=12, evaluation=6, seed=3):
-    knobs = WorldKnobs(seed=seed, n_personas=n, n_training_queries=training, n_evaluation_queries=evaluation)
-    return write_world(model or Scripted(), folder, FILE, knobs).set_index("step")
+def write(folder, model=None, n=6, training=12, evaluation=6, seed=3, **knobs):
+    sizes = {"n_personas": n, "n_training_queries": training, "n_evaluation_queries": evaluation}
+    return write_world(model or Scripted(), folder, FILE, WorldKnobs(seed=seed, **sizes, **knobs)).set_index("step")
 
 
 def content(folder):
@@ -120,8 +118,8 @@ def content(folder):
 
 
 @pytest.fixture(scope="module")
-def simulated(make_world):
-    return make_world(seed=1, n_personas=4, n_training_queries=6, n_evaluation_queries=4)
+def simulated(data):
+    return simulate(data, WorldKnobs(seed=1, n_personas=4, n_training_queries=6, n_evaluation_queries=4))
 
 
 def test_the_world_is_whole_and_read_as_one_of_your_own(tmp_path):
@@ -139,21 +137,19 @@ def test_the_world_is_whole_and_read_as_one_of_your_own(tmp_path):
 
 
 def test_same_answers_same_bytes_in_the_place_of_an_earlier_world(tmp_path):
-    for name, model in (("a", Scripted()), ("b", Scripted()), ("c", Scripted(failing("items", rounds=1)))):
+    for name, model in (("a", Scripted()), ("b", Scripted(failing("items", rounds=1)))):
         write(tmp_path / name, model)
     before = content(tmp_path / "a")
-    assert before == content(tmp_path / "b") == content(tmp_path / "c")
+    assert before == content(tmp_path / "b"), "a fault that is put right leaves no trace"
     write(tmp_path / "a", seed=4)
     assert content(tmp_path / "a") != before
 
 
 @pytest.mark.parametrize("step", ["personas", "plans", "thoughts"])
-def test_a_fault_is_repaired_or_left_out_and_counted(tmp_path, step):
-    write(tmp_path / "a")
-    write(tmp_path / "b", Scripted(failing(step, every=1, rounds=1)))
-    assert content(tmp_path / "a") == content(tmp_path / "b"), "all put right"
-    counts = write(tmp_path / "c", Scripted(failing(step, how='{"a": 1}', every=3)), n=9, training=30, evaluation=12)
-    world, lost = read_world(tmp_path / "c"), counts.loc[step, "asked"] - counts.loc[step, "valid"]
+def test_a_fault_is_left_out_and_counted(tmp_path, step):
+    model = Scripted(failing(step, how='{"a": 1}', every=3))
+    counts = write(tmp_path / "world", model, n=9, training=30, evaluation=12)
+    world, lost = read_world(tmp_path / "world"), counts.loc[step, "asked"] - counts.loc[step, "valid"]
     assert lost > 0
     if step == "thoughts":
         assert sum(not gold.cot for gold in world.gold) == lost
@@ -161,17 +157,16 @@ def test_a_fault_is_repaired_or_left_out_and_counted(tmp_path, step):
         assert len(world.personas) < 9 if step == "personas" else len(world.queries) == 42 - lost
 
 
-@pytest.mark.parametrize("step", ["personas", "tools"])
-def test_nothing_left_is_one_error_and_no_file(tmp_path, step):
-    with pytest.raises(InputError, match=rf"{step}: 0 of") as caught:
-        write(tmp_path / "world", Scripted(failing(step, every=1)))
+def test_nothing_left_is_one_error_and_no_file(tmp_path):
+    with pytest.raises(InputError, match=r"tools: 0 of") as caught:
+        write(tmp_path / "world", Scripted(failing("tools", every=1)))
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_whatever_the_model_answers_the_world_is_valid_or_there_is_one_error(tmp_path, seed):
-    rng, wrong = np.random.default_rng(seed), [0.1, 0.5, 0.9][seed % 3]
+    rng, wrong = np.random.default_rng(seed), [0.1, 0.8][seed]
 
     def answer(prompt, before):
         good = right(prompt)
@@ -192,18 +187,17 @@ def test_whatever_the_model_answers_the_world_is_valid_or_there_is_one_error(tmp
     assert [path.name for path in tmp_path.iterdir()] == ([] if message else ["world"])
 
 
-def test_requests_of_habit_are_voiced_as_an_item_was_opened(simulated):
-    def step(name, questions):
-        said = {"also": [], "apps": ["mail"], "topic": "it"}
-        return [question.form(text=f"say {number}", **said) for number, question in enumerate(questions)]
-
-    drafts = write_queries(step, simulated.personas * 20, WorldKnobs(habit_strength=1.0), np.random.default_rng(1))
-    assert {labels["kind"] for _, _, labels in drafts} == {"meaning", "habit", "either"}
-    for persona, query, labels in drafts:
+def test_requests_of_habit_are_voiced_as_an_item_was_opened(tmp_path):
+    write(tmp_path / "world", training=60, evaluation=20, habit_strength=1.0)
+    world = read_world(tmp_path / "world")
+    personas = {persona.id: persona for persona in world.personas}
+    assert {gold.kind for gold in world.gold} == {"meaning", "habit", "either"}
+    for query, gold in zip(world.queries, world.gold, strict=True):
+        persona = personas[query.persona]
         assert timedelta(0) <= query.time - persona.today < timedelta(days=7)
-        [item] = [item for _, item in persona.items if item.id == labels["relevant"][0]]
+        [item] = [item for _, item in persona.items if item.id == gold.relevant[0]]
         places = {opened.place for opened in item.opens if opened.time.weekday() == query.time.weekday()}
-        assert labels["kind"] == "meaning" or query.place in places
+        assert gold.kind == "meaning" or query.place in places
 
 
 CALENDAR = {"title": "Lesson", "start": "2023-12-09T10:00:00", "end": "2023-12-09T11:00:00", "opens": []}
@@ -243,30 +237,23 @@ def test_a_request_names_entries_of_the_persona_only(simulated):
             read_answer(json.dumps(answer | change), question)
 
 
-def test_arguments_are_those_of_the_tool_and_of_its_types():
-    form = arguments_form(TOOLBOX["play_song"])
-    assert arguments_of(form.model_validate({"song": "One"})) == {"song": "One"}
-    assert arguments_of(form.model_validate({"song": "One", "artist": "U"})) == {"song": "One", "artist": "U"}
+def test_arguments_are_those_of_the_tool_and_a_thought_names_apps_alone(simulated):
+    query, persona = simulated.queries[0], simulated.personas[0]
+    form = call_question(query, persona, [], TOOLBOX, "play_song").form
+    given = {"song": "One", "artist": "U"}
+    assert form.model_validate(given).model_dump(by_alias=True, exclude_unset=True) == given
     for wrong in ({}, {"song": ""}, {"song": 3}, {"song": "One", "year": 1}):
         with pytest.raises(ValueError, match="validation error"):
             form.model_validate(wrong)
-
-
-def test_a_thought_names_apps_and_nothing_else(simulated):
-    question = thought_question(simulated.queries[0])
-    read_answer('{"thought": "Check \'Mail\' for a ticket."}', question)
-    for thought in ("Look around.", "Check 'Mail' and 'Spotify'."):
+    question = thought_question(query)
+    read_answer('{"thought": "Check \'Mail\' or the Phone Call for a ticket."}', question)
+    for thought in ("Look around.", "Check 'Mail' and 'Spotify'.", "Check 'Notes' and Google Maps."):
         with pytest.raises(AnswerError, match="must name one or more of Mail"):
             read_answer(json.dumps({"thought": thought}), question)
 
 
-@pytest.fixture(scope="module")
-def asked(simulated):
-    return trials(simulated, n_personas=2, n_items=2, n_queries=5, seed=3)
-
-
-def test_the_simulators_own_labels_are_right_and_others_are_not(asked):
-    questions, labels = asked
+def test_the_simulators_own_labels_are_right_and_others_are_not(simulated):
+    questions, labels = trials(simulated, n_personas=2, n_items=2, n_queries=5, seed=3)
     for step in ("tools", "plans"):
         truth = {}
         for question, gold in zip(questions[step], labels, strict=True):

@@ -17,7 +17,6 @@ from lib.assistant.needs import (
     day_word,
     draw_moment,
     fill_template,
-    is_said,
     parse_call,
     read_needs,
     slots_of,
@@ -82,12 +81,12 @@ def test_what_is_drawn_lies_ahead_and_is_found_in_its_own_words():
             assert now < moment <= now + timedelta(days=7)
             assert 8 <= moment.hour <= 20
             text = f"Remind me {spoken.on_day} at {spoken.clock}."
-            assert is_said(spoken.moment, text, now)
-            assert is_said(spoken.date, text.upper(), now)
-            assert not is_said(spoken.moment, text.replace(spoken.clock, f"{spoken.clock}:30"), now)
+            assert stands_in(spoken.moment, text, now)
+            assert stands_in(spoken.date, text.upper(), now)
+            assert not stands_in(spoken.moment, text.replace(spoken.clock, f"{spoken.clock}:30"), now)
             for hours in (0.5, -0.5, 1, 12, 24):
                 other = moment + timedelta(hours=hours)
-                assert not is_said(f"{other:%Y-%m-%d %H:%M}", text, now)
+                assert not stands_in(f"{other:%Y-%m-%d %H:%M}", text, now)
 
 
 @pytest.fixture(scope="module")

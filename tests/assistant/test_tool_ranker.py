@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.controls import permute_labels
+from lib.assistant.controls import dealt_anew
 from lib.assistant.parts import TOOL_RANKERS, ship_tool_rankers
 from lib.assistant.tool_ranker import (
     NO_FOLD,
@@ -105,7 +105,7 @@ def test_labels_dealt_anew_teach_nothing(world):
     task, _ = world
     floor, found = 100 * 3 / 24, []
     for draw in range(4):
-        dealt = permute_labels(task.pairs, task.relevant, np.random.default_rng(draw))
+        dealt = dealt_anew(task.relevant, pd.factorize(task.pairs["query"])[0], np.random.default_rng(draw))
         dealt = np.where(task.of_pairs(task.training), dealt, task.relevant)
         gold = task.pairs.loc[dealt, ["query", "item"]].reset_index(drop=True)
         found.append(recall(task, known_run(replace(task, gold=gold), None)))
