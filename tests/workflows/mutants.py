@@ -3,10 +3,10 @@
 import itertools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from lib.workflows.language import Branch, Call, Flow, Not, Object, Reference, calls
+from lib.workflows.language import Branch, Call, Flow, Not, Object, Reference, calls, nodes
 
 KINDS = ("argument", "condition", "api", "dropped", "reference")
 
@@ -23,9 +23,7 @@ def mutant(
     called = list(calls(flow))
     places: list[Any] = list(range(len(called) * (kind == "api" or len(called) > 1)))
     if kind == "condition":
-        found: list[Branch] = []
-        _rewritten(flow, lambda node: found.append(node) or node if isinstance(node, Branch) else node)
-        places = list(range(len(found)))
+        places = list(range(sum(isinstance(node, Branch) for node in nodes(flow))))
     if kind in ("argument", "reference"):
         places = [
             (place, key)
@@ -58,13 +56,9 @@ def mutant(
 def _rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
     """A tree with each node changed, the inner ones first; statements that become None are left out."""
     if isinstance(node, tuple):
-        made = [(one, _rewritten(one, change)) for one in node]
-        return tuple(new for one, new in made if new is not None or one is None)
-    if not is_dataclass(node):
-        return node
-    return change(
-        replace(node, **{field.name: _rewritten(getattr(node, field.name), change) for field in fields(node)})
-    )
+        return tuple(new for one in node if (new := _rewritten(one, change)) is not None or one is None)
+    parts = {name: _rewritten(getattr(node, name), change) for name in getattr(node, "__slots__", ())}
+    return change(replace(node, **parts)) if parts else node
 
 
 def _other(value: Any) -> Any:

@@ -12,28 +12,7 @@ from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters import notebook_parameters
 from lib.workflows import ablation
-from lib.workflows.ablation import (
-    CONTRACT,
-    DELTAS,
-    FINETUNED,
-    UNSEEN_FINETUNED,
-    Condition,
-    Materials,
-    ask_model,
-    asked_of_new_apis,
-    asked_rows,
-    claimed_methods,
-    claimed_scores,
-    compare_conditions,
-    comparisons,
-    contract,
-    copied,
-    few_shots_of,
-    score,
-    to_ask,
-    unseen_name,
-    write_prompts,
-)
+from lib.workflows.ablation import FINETUNED, UNSEEN_FINETUNED, Condition, Materials, to_ask, unseen_name, write_prompts
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.prompts import END, START, STOPS, USE_OF_DEFINITIONS
 
@@ -52,7 +31,7 @@ ROWS = [
 
 
 def rows_of(rows=ROWS, **values):
-    return asked_rows(notebook_parameters("09_dsl_ablation", ablation=rows, **values))
+    return ablation.asked_rows(notebook_parameters("09_dsl_ablation", ablation=rows, **values))
 
 
 # ---------------------------------------------------------------- conditions
@@ -63,7 +42,6 @@ def rows_of(rows=ROWS, **values):
     [
         (["tst", 20, "fd"], "a row must have 6 entries: selector, shots, definitions, generator, decoding, flows"),
         (["tst", 20, "all", "untuned", "free", 12], "definitions: Input should be 'none', 'instr"),
-        (["tst", True, "fd", "untuned", "free", 12], "shots: Input should be a valid integer"),
         (["tst", 0, "fd", "finetuned", "free", 9], "reads no few-shots and no definitions"),
         (["tst", 5, "fd", "in_context", "free", 9], "two rows are tst_5_fd_in_context"),
         (["random", 5, "sfd", "in_context", "free", 9], "needs the few-shots of one of pretrained, tst"),
@@ -83,19 +61,15 @@ def test_rows_that_all_others_are_compared_with_must_be_there():
 
 
 def test_what_is_asked():
-    rows = rows_of()
+    rows = rows_of([*ROWS, ["tst", 5, "none", "instruct", "free", 60]])
     asked = to_ask(rows, {"test": 20, "test_same": 2}, [0, 1], 6, "in_context")
-    of = asked.groupby("test_set")["flows"].agg(list)
-    assert of["test"] == rows["flows"].tolist()
-    assert set(of["test_same"]) == {2}
-    unseen = asked[asked["test_set"] == "unseen"]
-    assert unseen["condition"].tolist() == [
-        *(unseen_name(0, what) for what in ("none", "sfd", "gold")),
-        *(unseen_name(1, what) for what in ("none", "fd_sfd")),
-        UNSEEN_FINETUNED,
-        f"{UNSEEN_FINETUNED}, catalogue",
-    ]
-    assert unseen["added"].tolist() == [0, 0, 0, 1, 1, 0, 0]
+    assert asked.loc[asked["test_set"] == "test", "flows"].tolist() == rows["flows"].tolist()[:-1]
+    same = asked[asked["test_set"] == "test_same"]
+    assert same["condition"].tolist() == rows["condition"].tolist()
+    assert set(same["flows"]) == {2}
+    unseen = asked[asked["test_set"] == "unseen"].set_index("condition")["added"]
+    assert unseen[[unseen_name(0, "gold"), unseen_name(1, "fd_sfd"), UNSEEN_FINETUNED]].tolist() == [0, 1, 0]
+    assert len(unseen) == 7
     assert "unseen" not in set(to_ask(rows, {"test": 20}, [0], 0, "in_context")["test_set"])
 
 
@@ -120,20 +94,20 @@ def find(pool, asked, k):
 
 def test_examples_of_new_apis_are_few_shots_and_never_what_is_asked(monkeypatch):
     monkeypatch.setattr(ablation, "UNSEEN_SHOTS", 2)
-    requests, shots = asked_of_new_apis(FLOWS, {"c.Form"}, find, seed=0)
+    requests, shots = ablation.asked_of_new_apis(FLOWS, {"c.Form"}, find, seed=0)
     (pair,) = requests["pair"]
     assert shots[0][pair] == [0, 1]
     assert shots[1][pair][0] in {2, 3, 4} - set(requests.index)
     assert shots[1][pair][1] == 0, "one example of the API, though there are two"
-    assert list(asked_of_new_apis(FLOWS, {"z.Z"}, find, seed=0)[1]) == [0]
+    assert list(ablation.asked_of_new_apis(FLOWS, {"z.Z"}, find, seed=0)[1]) == [0]
 
 
 def test_few_shots_are_rows_of_the_flows():
     kept = pd.DataFrame({"selector": "tst", "pair": "q0", "shot": ["t1", "t0"], "rank": [1, 2]})
     rows = pd.DataFrame({"shots": [1, 20]})
-    assert few_shots_of(kept, FLOWS, rows)["tst"]["q0"] == [1, 0]
+    assert ablation.few_shots_of(kept, FLOWS, rows)["tst"]["q0"] == [1, 0]
     with pytest.raises(ValueError, match="notebook 08 kept 1 few-shots a request, a row needs 2: set its `shots`"):
-        few_shots_of(kept[:1], FLOWS, pd.DataFrame({"shots": [1, 2]}))
+        ablation.few_shots_of(kept[:1], FLOWS, pd.DataFrame({"shots": [1, 2]}))
 
 
 # ---------------------------------------------------------------- write
@@ -159,7 +133,7 @@ def materials():
         {"pretrained": pd.Series([[0, 1], [1, 0]], ["q", "r"]), 1: pd.Series([[2, 0], [0, 2]], ["q", "r"])},
         pd.Series([[TASK, MAIL], [TASK, MAIL]], ["q", "r"]),
         {("pretrained", 1): 1},
-        dict.fromkeys(("untuned", "finetuned", "in_context"), (4000, len)),
+        dict.fromkeys(("untuned", "finetuned", "in_context", "instruct"), (4000, len)),
         seed=7,
     )
 
@@ -213,12 +187,28 @@ def test_a_condition_is_asked_on_all_flows_that_are_kept_where_these_are_enough(
     assert written(materials, a_row(flows=2), kept=["r"])["unit"].tolist() == ["q", "r"]
 
 
+def test_conditions_of_a_model_that_is_not_asked_share_the_flows_of_which_all_answers_are_kept(materials):
+    rows = [a_row(generator="instruct", definitions=what, flows=1) for what in ("none", "fd", "sfd")]
+    there = {"pretrained_1_instruct": "qr", "pretrained_1_fd_instruct": "r", "pretrained_1_sfd_instruct": ""}
+
+    def kept(prompts):
+        return [unit in there.get(name, "") for unit, name in prompts[["unit", "condition"]].values]
+
+    asked = pd.concat([*rows, a_row(flows=2)])
+    shown = write_prompts(asked, materials, kept, only_kept=True)
+    assert shown[["condition", "unit"]].to_numpy().tolist() == [
+        ["pretrained_1_instruct", "r"], ["pretrained_1_fd_instruct", "r"],
+        ["pretrained_1_in_context", "q"], ["pretrained_1_in_context", "r"],
+    ]  # fmt: skip
+    assert shown["prompt"].iloc[0].endswith("Request: second")
+    assert len(write_prompts(asked, materials, kept)) == 6
+
+
 def test_the_in_context_reader_is_asked_flows_of_one_half_alone(materials):
     both = [a_row(generator=name, shots=0, test_set="test_same") for name in ("in_context", "finetuned")]
     prompts = written(materials, *both)
-    assert prompts[["unit", "model"]].to_numpy().tolist() == [
-        ["r", "in_context-b"], ["q", "finetuned"], ["r", "finetuned"],
-    ]  # fmt: skip
+    models = [["r", "in_context-b"], ["q", "finetuned"], ["r", "finetuned"]]
+    assert prompts[["unit", "model"]].to_numpy().tolist() == models
     assert prompts["prompt"].iloc[1] == f"first\n{START}\n"
 
 
@@ -251,41 +241,34 @@ class Writer:
         return ["a.B();\n\nRequest: more", "c.D("]
 
 
-def test_answers_keep_their_cost():
-    prompts = pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, "g"], "unit": ["q", "r"]}, index=[7, 9])
-    writer = Writer()
-    found = ask_model(prompts, writer, "untuned", 9)
-    assert writer.asked == (["\n\n", "\nRequest:"], False, [None, "g"])
+def test_every_generator_is_asked_in_its_own_way():
+    prompts = pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, "g"]}, index=[7, 9])
+    asked = {}
+    for name, remote in (("in_context", False), ("finetuned", False), ("instruct", False), ("untuned", True)):
+        writer = Writer()
+        found = ablation.ask_model(prompts, writer, name, 9, remote)
+        asked[name] = writer.asked
+    assert asked["in_context"] == (list(STOPS["untuned"]), False, [None, "g"])
+    assert asked["finetuned"] == ([END], False, [None, "g"])
+    assert asked["instruct"] == (list(STOPS["instruct"]), True, [None, "g"])
+    assert asked["untuned"] == (["\nRequest:"], True, [None, "g"]), "a chat's answer may begin with a blank line"
     assert found["text"].tolist() == ["a.B();", "c.D("]
     assert found["finished"].tolist() == [True, False]
     assert found[["tokens_in", "tokens_out"]].to_numpy().tolist() == [[5, 2], [6, 3]]
     assert found.index.tolist() == [7, 9]
 
 
-def test_every_generator_is_asked_in_its_own_way():
-    prompts = pd.DataFrame({"prompt": ["one", "two"], "grammar": [None, None]})
-    asked = {}
-    for name, remote in (("in_context", False), ("finetuned", False), ("instruct", False), ("untuned", True)):
-        writer = Writer()
-        ask_model(prompts, writer, name, 9, remote)
-        asked[name] = writer.asked
-    assert asked["in_context"] == (list(STOPS["untuned"]), False, None)
-    assert asked["finetuned"] == ([END], False, None)
-    assert asked["instruct"] == (list(STOPS["instruct"]), True, None)
-    assert asked["untuned"] == (["\nRequest:"], True, None), "a chat's answer may begin with a blank line"
-
-
 def test_flows_that_are_copied():
     near = {"tst": pd.Series([[1, 0], [5, 1]], ["q", "r"])}
     units = {"test_set": ["test", "test", "test_same"], "unit": ["q", "q", "r"], "half": ["a", "a", ""]}
-    found = copied(near, FLOWS, pd.DataFrame(units))
+    found = ablation.copied(near, FLOWS, pd.DataFrame(units))
     assert found[["condition", "test_set", "unit", "half", "text"]].to_numpy().tolist() == [
         ["copy_tst", "test", "q", "a", "b.Post();"], ["copy_tst", "test_same", "r", "", "a.Mail();"],
     ]  # fmt: skip
     assert found["finished"].all()
 
 
-# ---------------------------------------------------------------- score and compare
+# ---------------------------------------------------------------- ablation.score and compare
 
 
 def outcome(condition, unit, similarity, parsed=True, test_set="test"):
@@ -302,34 +285,22 @@ def test_deltas_are_on_the_flows_that_both_rows_share():
         [outcome("base", unit, value) for unit, value in enumerate([0.0, 0.5, 1.0, 1.0])]
         + [outcome("few", unit, value) for unit, value in enumerate([0.5, 0.5])]
     )
-    table = compare_conditions(scores, against(("base", "base"), ("few", "base")), 200, 0)
+    table = ablation.compare_conditions(scores, against(("base", "base"), ("few", "base")), 200, 0)
     row = table[(table["condition"] == "few") & (table["metric"] == "similarity")].iloc[0]
     assert (row["value"], row["n"], row["delta"], row["shared"]) == (0.5, 2, 0.25, 2)
     ran = table[(table["condition"] == "base") & (table["metric"] == "executed")].iloc[0]
     assert (ran["value"], ran["n"]) == (50, 4)
-    assert table.loc[table["condition"] == "base", DELTAS].isna().all(axis=None)
-
-
-def test_each_test_set_is_compared_for_itself():
-    flows = [outcome(name, unit, value) for name, value in (("base", 0.0), ("few", 1.0)) for unit in range(8)]
-    same = [outcome("base", unit, 0.5, test_set="test_same") for unit in range(8, 12)]
-    other = [outcome("few", unit, 0.5, test_set="unseen") for unit in range(12, 14)]
-    scores = pd.DataFrame([*flows, *same, *other])
-    table = compare_conditions(scores, against(("base", "base"), ("few", "base")), 200, 0)
-    found = table[table["metric"] == "similarity"][["test_set", "condition", "n", "shared"]].fillna(0)
-    assert found.to_numpy().tolist() == [["test", "base", 8, 0], ["test", "few", 8, 8], ["test_same", "base", 4, 0]]
+    assert table.loc[table["condition"] == "base", ablation.DELTAS].isna().all(axis=None)
 
 
 def test_every_row_is_compared_as_its_table_says():
-    asked = to_ask(rows_of(), {"test": 9}, [0, 1], 2, "in_context")
-    pairs = comparisons(asked, PUBLISHED, "in_context")
+    larger = [[by, 5, "none", "instruct", "free", 3] for by in ("pretrained", "tst")]
+    asked = to_ask(rows_of([*ROWS, *larger]), {"test": 9}, [0, 1], 2, "in_context")
+    pairs = ablation.comparisons(asked, PUBLISHED, "in_context")
     assert not pairs.duplicated().any()
-    by_table = {name: set(part[["condition", "against"]].itertuples(index=False, name=None))
-                for name, part in pairs.groupby("table")}  # fmt: skip
+    by_table = pairs.groupby("table")[["condition", "against"]].apply(lambda part: set(map(tuple, part.to_numpy())))
     five, twenty = "pretrained_5_in_context", "pretrained_20_in_context"
-    assert by_table["1"] == {
-        (five, five), (twenty, five), ("tst_5_in_context", five), ("tst_20_in_context", five),
-    }  # fmt: skip
+    assert by_table["1"] == {(name, five) for name in (five, twenty, "tst_5_in_context", "tst_20_in_context")}
     assert ("tst_20_fd_in_context", twenty) in by_table["3"]
     assert {other for _, other in by_table["4"]} == {FINETUNED}
     assert ("tst_20_sfd_in_context", "tst_20_in_context") in by_table["definitions"]
@@ -338,15 +309,22 @@ def test_every_row_is_compared_as_its_table_says():
     assert by_table["grammar"] == held
     assert (UNSEEN_FINETUNED, unseen_name(0, "none")) in by_table["unseen"]
     assert ("copy_tst", five) in by_table["fair"]
+    own = "pretrained_5_instruct"
+    assert by_table["instruct"] == {
+        (own, own),
+        (own, "copy_pretrained"),
+        ("tst_5_instruct", own),
+        ("tst_5_instruct", "copy_tst"),
+    }
 
 
 def test_the_contracts_columns_and_the_printed_differences():
     names = ["pretrained_5_in_context", "tst_5_in_context", FINETUNED, "tst_20_fd_in_context", "tst_20_in_context"]
     scores = pd.DataFrame([outcome(name, unit, 0.5) for name in (*names, "copy_tst") for unit in range(3)])
     asked = to_ask(rows_of(), {"test": 9}, [], 0, "in_context")
-    compared = compare_conditions(scores, comparisons(asked, PUBLISHED, "in_context"), 50, 0)
-    table = contract(compared, asked, PUBLISHED)
-    assert list(table) == [*CONTRACT, "condition", "against"]
+    compared = ablation.compare_conditions(scores, ablation.comparisons(asked, PUBLISHED, "in_context"), 50, 0)
+    table = ablation.contract(compared, asked, PUBLISHED)
+    assert list(table) == [*ablation.CONTRACT, "condition", "against"]
     assert len(table) == len(compared)
     cells = table.set_index(["table", "condition", "metric"])["published_delta"]
     assert cells["1", "tst_5_in_context", "unparsed"] == -0.61
@@ -362,26 +340,30 @@ def test_answers_are_scored_and_an_argument_that_is_not_said_may_differ(six_apis
     texts = [gold, gold.replace("Inbox", "Archive"), gold.replace("Inbox", "Archive"), "b.Post("]
     answers = pd.DataFrame({"unit": list("wxyz"), "text": texts}, index=[9, 4, 9, 1])
     flows = pd.DataFrame({"dsl": gold, "said": [[[]], [[]], [["folderPath"]], [[]]]}, index=list("wxyz"))
-    scores = score(answers, flows, six_apis)
+    scores = ablation.score(answers, flows, six_apis)
     assert scores["unit"].tolist() == list("wxyz")
     assert scores["similarity"].tolist() == [1, 1, 1, 0]
     assert scores["executed"].tolist() == [True, True, False, False]
-    assert score(answers, flows.drop(columns="said"), six_apis)["executed"].tolist() == [True, False, False, False]
+    assert ablation.score(answers, flows.drop(columns="said"), six_apis)["executed"].tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]
     new = [{"shared_office365.OnNewEmailV3"}, {"c.Form"}, set(), {"c.Form"}]
-    assert score(answers, flows.assign(new=new), six_apis)["called"].tolist() == [True, False, None, False]
+    assert ablation.score(answers, flows.assign(new=new), six_apis)["called"].tolist() == [True, False, None, False]
 
 
 # ---------------------------------------------------------------- claims
 
 
 def test_which_conditions_claims_are_about():
-    methods = claimed_methods(rows_of(), "in_context").groupby("condition")[["method", "k"]].agg(list)
+    methods = ablation.claimed_methods(rows_of(), "in_context").groupby("condition")[["method", "k"]].agg(list)
     assert methods.loc["tst_20_fd_sfd_in_context"].tolist() == [["tst_fd_sfd"], [20]]
     assert methods.loc[FINETUNED].tolist() == [["finetuned_dsl"] * 2, [5, 20]]
     assert methods.loc[unseen_name(1, "none")].tolist() == [["unseen_new_shot"], [5]]
-    others = ["random_5", "pretrained_5_instruction", "other_5"]
-    assert not {"pretrained_5", "pretrained_5_in_context_snapped"} & set(methods.index)
-    assert not {f"{name}_in_context" for name in others} & set(methods.index)
+    others = ["random_5_in_context", "pretrained_5_instruction_in_context", "pretrained_5_in_context_snapped"]
+    assert not {"pretrained_5", *others} & set(methods.index)
 
 
 def test_scores_that_claims_are_tested_on():
@@ -391,7 +373,7 @@ def test_scores_that_claims_are_tested_on():
     )
     rows = [outcome("finetuned", "q", 0.5), outcome("tst_5", "q", 0.0, parsed=False), outcome("random_5", "q", 1.0)]
     scores = pd.DataFrame(rows).assign(made_up_names=[("a.B",), (), ()])
-    claimed = claimed_scores(scores.assign(called=[None, True, False]), methods)
+    claimed = ablation.claimed_scores(scores.assign(called=[None, True, False]), methods)
     found = claimed.groupby(["method", "k", "metric"])["value"].agg(list)
     assert found["finetuned_dsl", 20, "similarity"] == [50]
     assert found["finetuned_dsl", 5, "made_up_names"] == [100]

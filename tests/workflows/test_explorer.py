@@ -50,19 +50,14 @@ def test_the_untuned_model_reads_few_shots_and_definitions(writer, models):
     assert (settings["max_new_tokens"], settings["grammars"]) == (32, None)
 
 
-def test_the_fine_tuned_model_reads_the_request_alone_and_is_loaded_once(writer, models):
+def test_the_fine_tuned_model_reads_the_request_alone_and_is_held_to_the_catalogue(writer, models):
     model = models["finetuned"]
     written = writer.write("Post my leads", "finetuned", 2)
-    writer.write("Post my leads", "finetuned", 0)  # loading it again would fail
+    writer.write("Post my leads", "finetuned", 1, "catalogue")
     assert written.few_shots["shown"].tolist() == [False, False]
     assert (written.definitions, written.text) == ([], FORM)
     assert model.asked[0][0] == model.asked[1][0] == "Post my leads\n<START>\n"
-
-
-def test_constrained_decoding_holds_the_model_to_the_catalogue(writer, models):
-    model = models["finetuned"]
-    writer.write("Post my leads", "finetuned", 1, "catalogue")
-    (grammar,) = model.asked[0][1]["grammars"]
+    (grammar,) = model.asked[1][1]["grammars"]
     assert '"CreateFormWebhook"' in grammar
 
 

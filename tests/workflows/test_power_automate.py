@@ -109,3 +109,46 @@ def test_an_output_of_one_branch_can_be_used_after_it():
     assert executed_alike(back(made), made)
     after = flow("if (x?['n'] == 1) { y = b.A(); } b.C({'t': y?['id']});")
     assert "@outputs('y')?['id']" in json.dumps(to_power_automate(after))
+
+
+# ---------------------------------------------------------------- definitions that others made
+
+HOST = {"apiId": "/providers/Microsoft.PowerApps/apis/shared_teams", "operationId": "Post"}
+
+
+def action(name="Send_(V2)", after=(), **values):
+    return {
+        name: {"type": "OpenApiConnection", "inputs": {"host": HOST, "parameters": values}, "runAfter": dict(after)}
+    }
+
+
+TRIGGER = {"t": {"type": "OpenApiConnectionWebhook", "inputs": {"host": HOST}}}
+
+
+@pytest.mark.parametrize(
+    ("triggers", "actions", "problem"),
+    [
+        ({"Daily": {"type": "Recurrence", "recurrence": {"interval": 1}}}, action(), r"triggers\.Daily\.type"),
+        ({"manual": {"type": "OpenApiConnection", "inputs": {"schema": {}}}}, action(), r"triggers\.manual\.inputs"),
+        (TRIGGER, {"c": {"type": "If", "expression": "@equals(1, 1)", "actions": {}}}, "expression"),
+        (TRIGGER, {"c": {"type": "If", "expression": {"equals": [1]}, "actions": {}}}, "no flow has a condition"),
+        (TRIGGER, action(m="Hi @{triggerOutputs()?['body/from']}"), "no flow has an expression"),
+        (TRIGGER, action(m="@outputs('later')"), "no flow has an expression"),
+        (TRIGGER, action("a") | action("b", {"a": ["Failed"]}), "b: a flow's actions run one after another"),
+        (TRIGGER, action("a") | action("b"), "a and b"),
+        ({}, {}, "triggers"),
+    ],
+)  # fmt: skip
+def test_what_no_flow_can_say(triggers, actions, problem):
+    with pytest.raises(ExportError, match=problem):
+        from_power_automate({"triggers": triggers, "actions": actions})
+
+
+def test_names_of_actions_become_variables():
+    made = action() | action("Send (V2)", {"Send_(V2)": ["Succeeded"]}, m="@body('Send_(V2)')?['id']")
+    made |= action("2nd", {"Send (V2)": ["Succeeded"]}, m="@triggerBody()?['it''s'][0]", n="@@me")
+    assert print_flow(from_power_automate({"triggers": TRIGGER, "actions": made})).splitlines()[1:] == [
+        "Send__V2_ = shared_teams.Post();",
+        "Send__V2__2 = shared_teams.Post({\"m\": Send__V2_?['body']?['id']});",
+        'step_2nd = shared_teams.Post({"m": triggerOutputs?[\'body\']?[\'it\\\'s\']?[0], "n": "@me"});',
+    ]
