@@ -125,7 +125,7 @@ def test_the_largest_flows_are_read():
     for text in (filled('a.b({"k": [', "1,", "1]});"), "for(x of y){" * (MAX_NESTING - 1) + "a.b();" + "}" * 31):
         validate(parse(text), NOTHING)
     with pytest.raises(FlowError, match=f"more than {MAX_NESTING} brackets"):
-        parse("for(x of y){" * MAX_NESTING)
+        parse("for(x of y){" * (MAX_NESTING + 1))
 
 
 @pytest.mark.parametrize(
