@@ -8,14 +8,12 @@ import pytest
 
 from lib.workbook.inputs import InputError
 from lib.workflows import pairs as module
-from lib.workflows.generating import FlowSource
 from lib.workflows.language import parse, validate
 from lib.workflows.pairs import (
     apply_review,
     dsl_hash,
     is_judged,
     nearest_training_pairs,
-    normal_form,
     read_pairs,
     read_reworded,
     request_vectors,
@@ -49,11 +47,6 @@ def test_the_papers_example_is_a_flow_of_our_catalogue(tmp_path, catalogue):
     assert similarity(PAPER_PREDICTION, pairs.loc[0, "apis"]) == pytest.approx(2 / 3)
 
 
-def test_the_example_of_own_pairs_is_read(catalogue):
-    pairs = read_pairs(DATA / "examples" / "pairs.jsonl", catalogue)
-    assert pairs["split"].tolist() == ["training", "test"]
-
-
 def test_what_the_catalogue_lacks_is_counted_and_the_first_named(tmp_path, catalogue, caplog):
     path = tmp_path / "pairs.jsonl"
     wrong = [PAPER_FLOW.replace('"poster"', '"postr"'), "x = await shared_x.OnIt();"]
@@ -71,10 +64,8 @@ def test_what_the_catalogue_lacks_is_counted_and_the_first_named(tmp_path, catal
     ("line", "words"),
     [
         ({"request": "A", "dsl": "x = await shared_x.OnIt("}, "line 2: dsl: line 1, column 2"),
-        ({"request": "A"}, "line 2: dsl: Field required"),
         ({"request": "A", "dsl": PAPER_FLOW, "id": "first"}, "line 2: id: 'first' is there twice"),
         ({"request": "A", "dsl": "if (true) { }"}, "line 2: dsl: "),
-        ({"request": "A", "dsl": PAPER_FLOW, "split": "dev"}, "line 2: split: Input should be 'training', "),
     ],
 )
 def test_bad_pairs_name_file_line_and_field(tmp_path, catalogue, line, words):
@@ -85,13 +76,11 @@ def test_bad_pairs_name_file_line_and_field(tmp_path, catalogue, line, words):
         read_pairs(path, catalogue)
 
 
-@pytest.mark.parametrize(
-    ("splits", "missing"), [([], "training"), (["training", "unseen"], "test"), (["test"], "training")]
-)
-def test_pairs_to_learn_from_and_to_test_on_are_needed(tmp_path, catalogue, splits, missing):
+@pytest.mark.parametrize("missing", ["training", "test"])
+def test_pairs_to_learn_from_and_to_test_on_are_needed(tmp_path, catalogue, missing):
     path = tmp_path / "pairs.jsonl"
-    lines = [json.dumps({"request": "A", "dsl": PAPER_FLOW, "split": split}) for split in splits]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    splits = {"training", "test", "unseen"} - {missing}
+    path.write_text("\n".join(json.dumps({"request": "A", "dsl": PAPER_FLOW, "split": split}) for split in splits))
     with pytest.raises(InputError, match=re.escape(f"{path}: split: no pair is a {missing} pair")):
         read_pairs(path, catalogue)
 
@@ -114,27 +103,12 @@ def test_reworded_requests_of_this_worlds_flows_are_kept(tmp_path, pairs):
         read_reworded(path, pairs)
 
 
-def test_our_reworded_requests_belong_to_the_flows_of_seed_7(catalogue, values):
-    source = FlowSource(catalogue, values, seed=7)
-    pairs = pd.DataFrame([source.pair("test", index) for index in range(100)])
-    reworded = read_reworded(DATA / "flows" / "reworded.yaml", pairs)
-    assert len(reworded) == 100
-    forms = reworded["request"].map(normal_form)
-    assert forms.is_unique
-    assert not set(forms) & set(pairs["request"].map(normal_form))
-
-
 def test_samples_nest_and_stay_in_their_split():
-    splits = ["training", "test"] * 50
-    pairs = pd.DataFrame({"pair": [f"p{i}" for i in range(100)], "split": splits}, index=range(1000, 1100))
-    whole = sample(pairs, "test", 50, seed=7)
-    assert set(whole["split"]) == {"test"}
+    pairs = pd.DataFrame({"pair": [f"p{i}" for i in range(100)], "split": ["training", "test"] * 50})
+    whole = sample(pairs, "test", 60, seed=7)
     assert sorted(whole["pair"]) == sorted(pairs.loc[pairs["split"] == "test", "pair"])
-    for n in (1, 12, 30):
-        assert sample(pairs, "test", n, seed=7)["pair"].tolist() == whole["pair"].tolist()[:n]
-    assert len(sample(pairs, "test", 60, seed=7)) == 50
-    orders = {tuple(sample(pairs, "test", 50, seed=seed)["pair"]) for seed in range(3)}
-    assert len(orders) == 3
+    assert sample(pairs, "test", 12, seed=7)["pair"].tolist() == whole["pair"].tolist()[:12]
+    assert sample(pairs, "test", 60, seed=8)["pair"].tolist() != whole["pair"].tolist()
     assert len(sample(pairs, "unseen", 5, seed=7)) == 0
 
 
@@ -175,9 +149,6 @@ def test_the_nearest_training_pair_of_each_other_pair():
     assert found["cosine"].tolist() == [0.9, 0.8, 0.1]
     assert found["similarity"].to_numpy() == pytest.approx([1, 2 / 3, 0])
     assert found["same_flow"].tolist() == [True, False, False]
-
-
-# ---- what people judged
 
 
 @pytest.fixture
@@ -226,7 +197,6 @@ def test_pairs_are_kept_and_dropped(sheet):
         ({"decision": "maybe"}, "decision: "),
         ({"id": "training-00000"}, "id: 'training-00000' is no test pair"),
         ({"request": "Something else"}, "request: has changed since the file was written; it is now "),
-        ({"dsl": PAPER_FLOW}, "dsl: has changed since the file was written; it is now "),
     ],
 )
 def test_a_fault_of_the_sheet_names_file_line_and_field(sheet, decision, complaint):
@@ -245,12 +215,3 @@ def test_sheets_that_are_no_review(sheet):
     path.write_text("\n\n")
     with pytest.raises(InputError, match="holds no test pair"):
         apply_review(few, path)
-
-
-def test_the_example_of_a_judgement(sheet):
-    path, few, _ = sheet()
-    example = json.loads((DATA / "examples" / "review.jsonl").read_text(encoding="utf-8"))
-    told = {"pair": example["id"], "request": example["request"], "dsl": example["dsl"]}
-    path.write_text(json.dumps(example))
-    result, _ = apply_review(pd.concat([few, few.tail(1).assign(**told)], ignore_index=True), path)
-    pd.testing.assert_frame_equal(result, few)

@@ -54,14 +54,6 @@ def test_a_request_says_each_part_once_and_in_order(draft, build, parts):
         assert all(low.count(condition) == 1 for condition, _ in parts.branches if condition)
 
 
-def test_a_request_with_a_condition_has_if_for_nothing_else(draft):
-    for seed in range(100):
-        text = composed(draft(seed, conditional=True), "trigger", Parts("a light turns", ["look"]))
-        assert not text.lower().startswith("if ")
-    texts = [composed(draft(seed), "trigger", Parts("a light turns", ["look"])) for seed in range(100)]
-    assert any(text.lower().startswith("if ") for text in texts)
-
-
 def test_typing_changes_the_words_around_a_value_and_never_the_value(draft):
     changed = set()
     for seed in range(60):
