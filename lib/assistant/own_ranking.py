@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from lib.workbook.parameters import Parameters, check_profile_name
 
 log = logging.getLogger(__name__)
 
-Given = Callable[[Any, pd.DataFrame], Sequence[float]] | pd.DataFrame | str | Path
+Given: TypeAlias = Callable[[Any, pd.DataFrame], Sequence[float]] | pd.DataFrame | str | Path
 ON_NEW = "_new_topics"  # ends the name of a method's kept scores on topics that its training never met
 UNTAUGHT = ("random", "recency", "bm25t", "semantic", "cot", "rrf_text")  # they learn nothing of topics
 NO_METHODS = ("finetuned_subset", "lambdamart_no_usage")  # kept for claims: no rows of Table 2

@@ -9,7 +9,6 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -32,7 +31,6 @@ NEEDED = {"01_data_gen": [*(f"{name}.parquet" for name in (*TABLES, "flows", "re
 OWN = ("world_folder", "data_writer", "openapi_folder", "pairs_file")
 CATEGORIES = ("irrelevance", "multiple", "parallel_multiple")  # the Berkeley leaderboard's, by number of calls
 BERKELEY = "BFCL_v4_{}"  # the leaderboard finds a category's file by this name, here and in `possible_answer/`
-BERKELEY_TYPES = {"object": "dict", "number": "float"}  # others go by their JSON Schema names
 
 
 def write_table(frame: pd.DataFrame, path: Path, *endings: str) -> None:
@@ -87,17 +85,6 @@ def write_usage(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
         write_table(tables[name], folder / name, "parquet")
 
 
-def berkeley_function(function: dict[str, Any]) -> dict[str, Any]:
-    """An OpenAI-style definition with the Berkeley files' names of types; their checker wants a list's `items`."""
-    properties = {
-        name: schema
-        | {"type": BERKELEY_TYPES.get(schema["type"], schema["type"])}
-        | ({"items": {"type": "string"}} if schema["type"] == "array" else {})
-        for name, schema in function["parameters"]["properties"].items()
-    }
-    return function | {"parameters": function["parameters"] | {"type": "dict", "properties": properties}}
-
-
 def write_berkeley(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
     """Evaluation queries as Berkeley questions over the whole toolbox, and possible answers. The system's message has
     the moment on its first line, then the relevant items in words.
@@ -106,7 +93,10 @@ def write_berkeley(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
     do as well, which the leaderboard's checker does not read.
     """
     desk = Desk(tables["items"], tables["people"], tables["toolbox"])
-    functions = [berkeley_function(function) for function in desk.functions]
+    for function in desk.functions:  # the leaderboard's name of an object, and what its checker wants of a list
+        function["parameters"]["type"] = "dict"
+        for schema in function["parameters"]["properties"].values():
+            schema |= {"items": {"type": "string"}} if schema["type"] == "array" else {}
     others = tables["other_plans"].groupby("query")["answers"].agg(lambda texts: [*map(json.loads, texts)])
     asked = tables["queries"].merge(tables["gold"].drop(columns="split"), on="query").query("split == 'evaluation'")
     for n_calls, part in asked.groupby(asked["apis"].map(lambda apis: len({*apis} - {DEFAULT_API}))):
@@ -118,7 +108,7 @@ def write_berkeley(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
             questions.append([[{"role": role, "content": content} for role, content in said.items()]])
         records = part[["query"]].reset_index(drop=True)
         records.insert(0, "id", [f"{name}_{number}" for number in range(len(part))])
-        asking = records.assign(question=questions, function=[functions] * len(part))
+        asking = records.assign(question=questions, function=[desk.functions] * len(part))
         write_table(asking, folder / BERKELEY.format(name), "json")
         if n_calls:
             answers = records.assign(ground_truth=[*map(json.loads, part["answers"])])
