@@ -5,8 +5,7 @@ may write. The in-context reader is two models: one learned on half of the conne
 of the one that learned on the half that the flow's connectors are not of, and flows with connectors of both halves are
 not asked of it. The instruct model is a larger one as it comes, asked through its chat template.
 
-    rows = asked_rows(parameters)          a row a condition
-    asked = to_ask(rows, {"test": 1000}, [0, 1], 60, "in_context")
+    asked = to_ask(asked_rows(parameters), …)          a row a condition
     prompts = write_prompts(asked, materials, kept)
     answers = pd.concat(ask_model(part, models[name], …) for name, part in prompts.groupby("model"))
     compare_conditions(score(answers, flows, catalogue), pairs, samples, seed)
@@ -40,7 +39,7 @@ from lib.workflows.prompts import PARTS, STOPS, flow_of, flow_prompts, metapromp
 from lib.workflows.scoring import PERCENT, outcomes, score_flows
 
 Counter = Callable[[str], int]
-
+HALF_FIRST: dict[str, Any] = {"key": lambda half: half.eq(""), "kind": "stable"}  # flows of one half before all others
 MEASURED = ("pretrained", "tst")  # selectors whose few-shots bring a number of definitions, as many as SFD may show
 MOST_KEPT = 100  # flows of a condition, at most, whose answers come with the project
 MOST_INSTRUCT = 200  # the same of the instruct model's
@@ -156,12 +155,8 @@ def unseen_name(added: int, definitions: str) -> str:
 def order_of_asking(flows: pd.DataFrame, test_sets: Sequence[str], seed: int) -> dict[str, pd.DataFrame]:
     """{test set: its flows in the order of asking}, of which every condition takes the first; only sets that have any.
     Those of one half come first: any sample then shares its flows with the in-context reader's, which has no others."""
-    ordered = {name: _in_one_half_first(sample(flows, name, len(flows), seed)) for name in test_sets}
+    ordered = {name: sample(flows, name, len(flows), seed).sort_values("half", **HALF_FIRST) for name in test_sets}
     return {name: part for name, part in ordered.items() if len(part)}
-
-
-def _in_one_half_first(flows: pd.DataFrame) -> pd.DataFrame:
-    return flows.iloc[np.argsort(flows["half"].eq("").to_numpy(), kind="stable")]
 
 
 def few_shots_of(few_shots: pd.DataFrame, flows: pd.DataFrame, rows: pd.DataFrame) -> dict[str, pd.Series]:
@@ -192,7 +187,7 @@ def asked_of_new_apis(
     drawn = unseen.iloc[np.random.default_rng(seed).permutation(len(unseen))].head(len(unseen) // 3)
     rest = unseen[~unseen["pair"].isin(set(drawn["pair"]))]
     rest = rest.iloc[np.random.default_rng(seed).permutation(len(rest))]
-    drawn, shots = _in_one_half_first(drawn), {}
+    drawn, shots = drawn.sort_values("half", **HALF_FIRST), {}
     for n in NEW_SHOTS:
         times, examples = dict.fromkeys(new, 0), []
         for row, apis in zip(rest.index, rest["apis"], strict=True):
@@ -209,23 +204,25 @@ def asked_of_new_apis(
 
 def reading_room(models: Mapping[str, str], max_new_tokens: int) -> dict[str, tuple[int, Counter]]:
     """For each role's model, how many tokens a prompt may have, and what counts them (behind an endpoint estimated)."""
-    found: dict[str, tuple[int, Counter]] = {}
-    for model in dict.fromkeys(models.values()):
+
+    @functools.cache
+    def room(model: str) -> tuple[int, Counter]:
         if is_remote(model):
-            found[model] = WINDOW - max_new_tokens, estimate_tokens
-        else:
-            tokenizer, config = load_tokenizer(locate(model))
-            found[model] = min(config.max_position_embeddings, WINDOW) - max_new_tokens, token_counter(tokenizer)
-    return {role: found[model] for role, model in models.items()}
+            return WINDOW - max_new_tokens, estimate_tokens
+        tokenizer, config = load_tokenizer(locate(model))
+        return min(config.max_position_embeddings, WINDOW) - max_new_tokens, token_counter(tokenizer)
+
+    return {role: room(model) for role, model in models.items()}
 
 
 def definitions_beside(rows: pd.DataFrame, near: Mapping[str, pd.Series], pairs, flows: pd.DataFrame) -> dict:
     """{(selector, shots): how many definitions SFD shows beside them}: as many as FD has on average over some pairs."""
     used = {(row.selector, row.shots) for row in rows.itertuples() if row.shots and row.selector in near}
-    apis, named = flows["apis"].tolist(), {}
-    for selector, shots in sorted(used | {("pretrained", UNSEEN_SHOTS)}):
-        named[selector, shots] = [few_shot_definitions(one[:shots], apis) for one in near[selector][list(pairs)]]
-    return {key: usual_number(names) for key, names in named.items()}
+    apis, found = flows["apis"].tolist(), {}
+    for selector, shots in used | {("pretrained", UNSEEN_SHOTS)}:
+        named = [few_shot_definitions(one[:shots], apis) for one in near[selector][list(pairs)]]
+        found[selector, shots] = usual_number(named)
+    return found
 
 
 # ---------------------------------------------------------------- write
@@ -504,9 +501,8 @@ def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
     metric does not count the flow)."""
     counts = outcomes(scores[scores["condition"].isin(methods["condition"])])
     counts["value"] = 100 * counts["numerator"] / counts["denominator"].where(counts["denominator"] > 0)
-    return counts.merge(methods, on="condition").rename(columns={"unit": "flow"})[
-        ["flow", "method", "metric", "k", "value"]
-    ]
+    counts = counts.merge(methods, on="condition").rename(columns={"unit": "flow"})
+    return counts[["flow", "method", "metric", "k", "value"]]
 
 
 def published_for_claims(published: pd.DataFrame) -> pd.DataFrame:

@@ -286,9 +286,6 @@ def executed_alike(
     Args:
         said: for each call of the right flow, in order of text, the keys of the arguments that the request says; others
             may differ or be absent. None: the request says all of them.
-
-    Raises:
-        ValueError: `said` is not as long as the right flow has calls.
     """
     placed = dict(_placed(gold.statements, ()))
     if said is not None and len(said) != len(placed):

@@ -31,9 +31,6 @@ def flow_grammar(
         loops: whether a flow may have loops, which the paper's language lacks; blocks then nest up to `DEEPEST` deep,
             without them twice.
         fence: texts before and after the flow, of an answer that is one code block; it takes no stop texts.
-
-    Raises:
-        ValueError: the catalogue is empty.
     """
     start = [f"start: {_quoted(fence[0])} lines {_quoted(fence[1])}"] if fence else ["start: lines"]
     if stop:

@@ -276,6 +276,19 @@ class Pool(NamedTuple):
     api_vectors: np.ndarray  # of each one's `text`
     known: Known
 
+    def candidates(self, seed: int) -> Iterator[tuple[int, list[int], list[str]]]:
+        """The flows in seeded order, again and again in other orders: the row of each, those of its nearest other
+        ones, and the APIs nearest to it."""
+        names = list(self.apis)
+        for turn in itertools.count():
+            order = np.random.default_rng([seed, turn]).permutation(len(self.rows))
+            for start in range(0, len(order), BLOCK):
+                rows = order[start : start + BLOCK]
+                found = nearest(self.vectors, self.vectors[rows], NEAR + 1)[0]
+                semantic = nearest(self.api_vectors, self.vectors[rows], MOST_SEMANTIC)[0]
+                for row, near, places in zip(rows.tolist(), found.tolist(), semantic, strict=True):
+                    yield row, [other for other in near if other != row], [names[place] for place in places]
+
 
 def pool_of(
     half: HalfOrNone,
@@ -299,29 +312,8 @@ def pool_of(
     return Pool(rows, vectors[own.to_numpy()], apis, api_vectors[shown], Known.of(catalogue))
 
 
-Candidate = tuple[int, list[int], list[str]]  # row of a flow, its nearest other ones, the APIs nearest to it
-
-
-def _candidates(pool: Pool, seed: int) -> Iterator[Candidate]:
-    """The flows of a pool in seeded order, again and again in other orders."""
-    names = list(pool.apis)
-    for turn in itertools.count():
-        order = np.random.default_rng([seed, turn]).permutation(len(pool.rows))
-        for start in range(0, len(order), BLOCK):
-            rows = order[start : start + BLOCK]
-            found = nearest(pool.vectors, pool.vectors[rows], NEAR + 1)[0]
-            semantic = nearest(pool.api_vectors, pool.vectors[rows], MOST_SEMANTIC)[0]
-            for row, near, places in zip(rows.tolist(), found.tolist(), semantic, strict=True):
-                yield row, [other for other in near if other != row], [names[place] for place in places]
-
-
 def training_prompts(
-    pool: Pool,
-    n: int,
-    seed: int,
-    count: Callable[[str], int],
-    limit: int = LIMIT,
-    progress: bool = False,
+    pool: Pool, n: int, seed: int, count: Callable[[str], int], limit: int = LIMIT, progress: bool = False
 ) -> pd.DataFrame:
     """Prompts of the metaprompt's form with the flows that answer them, under names that are renamed in each prompt.
 
@@ -342,77 +334,61 @@ def training_prompts(
 
     def drawn() -> Iterator[tuple]:
         """Round by round of the mixture; ends where no sort is left."""
-        cells, rng, stream = [*MIXTURE], random.Random(seed), _candidates(pool, seed)
-        some, apis = list(itertools.islice(_candidates(pool, seed), BLOCK)), [row.apis for row in pool.rows]
+        cells, rng, stream = [*MIXTURE], random.Random(seed), pool.candidates(seed)
+        some, apis = list(itertools.islice(pool.candidates(seed), BLOCK)), [row.apis for row in pool.rows]
         usual = {k: usual_number([few_shot_definitions(near[:k], apis) for _, near, _ in some]) for k in SHOTS[1:]}
         while cells:
             for cell in rng.sample(cells, len(cells)):
                 kept, number = rng.choice(KEPT), usual[cell.beside]
                 tried = itertools.islice(stream, min(TRIED, len(pool.rows)))
-                made = (_prompt(pool, one, cell, number, kept, rng, count, limit) for one in tried)
-                if found := next(filter(None, made), None):
+                if found := next(filter(None, (prompt(*one, cell, number, kept, rng) for one in tried)), None):
                     yield (*found, kept, *cell)
                 else:
                     cells.remove(cell)
 
+    def prompt(row: int, near: list[int], semantic: list[str], cell: Cell, number: int, kept: float, rng) -> tuple:
+        """Pair, prompt, target, tokens and few-shots of a prompt with so many definitions of SFD; empty where the flow
+        does not suit the cell or something in it is not in the prompt."""
+        target, semantic = pool.rows[row], semantic[:number] if "sfd" in cell.definitions else []
+        if cell.kind == "nearest wrong":
+            near = [other for other in near if set(pool.rows[other].apis) != set(target.apis)]
+        if cell.kind == "definition only":
+            alone = rng.choice(sorted(set(target.apis)))
+            near = [other for other in near if alone not in pool.rows[other].apis]
+            if alone not in semantic:
+                semantic = semantic[:-1]
+                semantic.insert(rng.randint(0, len(semantic)), alone)
+        shots = [pool.rows[other] for other in near[: cell.shots]]
+        if len(shots) < cell.shots or not pool.apis.keys() >= {*semantic}:
+            return ()
+
+        def defined(shown: int) -> list[Operation]:
+            called = [name for one in shots[:shown] for name in one.apis] if "fd" in cell.definitions.split("_") else []
+            return [pool.apis[name] for name in dict.fromkeys([*called, *semantic])]
+
+        def answerable(shown: int) -> bool:
+            facts = {(api.name, key) for api in defined(shown) for key in ("", *api.keys)}
+            return target.facts <= facts.union(*(one.facts for one in shots[:shown]))
+
+        if not answerable(len(shots)):
+            return ()
+        held = target.names.union(*(one.names for one in shots), *map(definition_names, defined(len(shots))))
+        new = Renaming(held, pool.known, kept, rng)
+        texts = [(one.request, print_flow(new.flow(one.flow))) for one in shots]
+        apis = {api.name: new.api(api) for api in defined(len(shots))}
+        # At test time definitions give way to few-shots in a far larger window; here they must not, or 20 few-shots
+        # with definitions would be 20 few-shots.
+        for shown in range(len(shots), -1, -1):
+            chosen = [apis[api.name] for api in defined(shown)]
+            fitted = fit(target.request, texts[:shown], chosen, limit, count)
+            if (fitted.shots, fitted.definitions) == (shown, len(chosen)):
+                answer = print_flow(new.flow(target.flow)) + STOP[0]
+                return (target.pair, fitted.prompt, answer, fitted.tokens, shown) if answerable(shown) else ()
+        return ()
+
     rows = itertools.islice(drawn(), n) if pool.rows else []
     columns = ["pair", "prompt", "target", "tokens", "shown", "kept", *Cell._fields]
     return pd.DataFrame(tqdm(rows, total=n, disable=not progress, desc="prompts"), columns=columns)
-
-
-def _prompt(
-    pool: Pool,
-    candidate: Candidate,
-    cell: Cell,
-    number: int,
-    kept: float,
-    rng: random.Random,
-    count: Callable[[str], int],
-    limit: int,
-) -> tuple | None:
-    """Pair, prompt, target, tokens and few-shots of a prompt; None where the flow does not suit the cell or something
-    in it is not in the prompt. `number`: definitions of SFD."""
-    row, near, semantic = candidate
-    target, semantic = pool.rows[row], semantic[:number] if "sfd" in cell.definitions else []
-    if cell.kind == "nearest wrong":
-        near = [other for other in near if set(pool.rows[other].apis) != set(target.apis)]
-    if cell.kind == "definition only":
-        alone = rng.choice(sorted(set(target.apis)))
-        near = [other for other in near if alone not in pool.rows[other].apis]
-        if alone not in semantic:
-            semantic = semantic[:-1]
-            semantic.insert(rng.randint(0, len(semantic)), alone)
-    shots = [pool.rows[other] for other in near[: cell.shots]]
-    if len(shots) < cell.shots or not pool.apis.keys() >= {*semantic}:
-        return None
-
-    def names(shown: int) -> list[str]:
-        called = [one.apis for one in shots[:shown]] if cell.definitions in ("fd", "fd_sfd") else []
-        return list(dict.fromkeys([*few_shot_definitions(range(len(called)), called), *semantic]))
-
-    def answerable(shown: int) -> bool:
-        facts = {(name, key) for name in names(shown) for key in ("", *pool.apis[name].keys)}
-        return target.facts <= facts.union(*(one.facts for one in shots[:shown]))
-
-    if not answerable(len(shots)):
-        return None
-    defined = [pool.apis[name] for name in names(len(shots))]
-    held = target.names.union(*(one.names for one in shots), *map(definition_names, defined))
-    new = Renaming(held, pool.known, kept, rng)
-    texts = [(one.request, print_flow(new.flow(one.flow))) for one in shots]
-    apis = {api.name: new.api(api) for api in defined}
-    # At test time definitions give way to few-shots in a far larger window; here they must not, or 20 few-shots with
-    # definitions would be 20 few-shots.
-    for shown in range(len(shots), -1, -1):
-        chosen = [apis[name] for name in names(shown)]
-        fitted = fit(target.request, texts[:shown], chosen, limit, count)
-        if (fitted.shots, fitted.definitions) == (shown, len(chosen)):
-            answer = print_flow(new.flow(target.flow)) + STOP[0]
-            return (target.pair, fitted.prompt, answer, fitted.tokens, shown) if answerable(shown) else None
-    return None
-
-
-# ---------------------------------------------------------------- the two models
 
 
 def reader_part(half: HalfOrNone) -> str:

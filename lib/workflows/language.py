@@ -33,10 +33,8 @@ from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 from lib.workflows.apis import Operation
 from lib.workflows.catalogue import Catalogue
 
-# Far above any flow of five calls, and low enough that the worst text of that size parses in less than a second.
-MAX_CHARACTERS = 40_000
-# Brackets open at once. The tree is walked by recursion, so its depth must be bounded.
-MAX_NESTING = 32
+MAX_CHARACTERS = 40_000  # far above any flow of five calls, and the worst such text parses in less than a second
+MAX_NESTING = 32  # brackets open at once; the tree is walked by recursion, so its depth must be bounded
 MAX_DIGITS = 40
 
 RESERVED = frozenset({"await", "if", "else", "true", "false", "null", "contains", "startsWith", "endsWith"})
@@ -106,16 +104,12 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
-    """Two or more conditions joined by `&&`."""
-
+class And:  # two or more, joined by `&&`
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
-    """Two or more conditions joined by `||`."""
-
+class Or:  # two or more, joined by `||`
     conditions: tuple[Condition, ...]
 
 
@@ -390,7 +384,7 @@ def inside(statements: tuple[Statement, ...]) -> Iterator[Statement]:
 def nodes(node: Any) -> Iterator:
     """A node of a tree and all below it, in order of text."""
     yield node
-    for part in node if isinstance(node, tuple) else (getattr(node, name) for name in getattr(node, "__slots__", ())):
+    for part in node if isinstance(node, tuple) else [getattr(node, name) for name in getattr(node, "__slots__", ())]:
         yield from nodes(part)
 
 

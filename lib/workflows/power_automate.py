@@ -45,66 +45,58 @@ def to_power_automate(flow: language.Flow) -> dict[str, Any]:
         ExportError: the flow does not begin with an awaited call (its trigger), awaits another one, has a loop, or
             refers to a variable that nothing before it, or more than one branch, has assigned.
     """
-    first, *rest = flow.statements or (None,)
-    if not isinstance(first, language.Call) or not first.awaited:
-        raise ExportError("a flow begins with its trigger, an awaited call")
-    writer = _Writer()
-    trigger = {writer.name(first): {"type": TRIGGER_TYPE, "inputs": _inputs(first, {})}}
-    return {
-        "$schema": SCHEMA,
-        "contentVersion": "1.0.0.0",
-        "parameters": {"$connections": {"type": "Object", "defaultValue": {}}},
-        "triggers": trigger,
-        "actions": writer.actions(rest, {} if first.variable is None else {first.variable: "triggerOutputs()"}),
-    }
+    taken: set[str] = set()
 
-
-class _Writer:
-    """Writes actions, each under a name of its own."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-
-    def name(self, statement: language.Call | language.If) -> str:
+    def name(statement: language.Call | language.If) -> str:
         wanted = "Condition"
         if isinstance(statement, language.Call):
             wanted = statement.variable or statement.api.partition(".")[2]
-        return _free_name(re.sub(r"\W+", "_", wanted)[: LONGEST_NAME - 4] or "step", self.taken)
+        return _free_name(re.sub(r"\W+", "_", wanted)[: LONGEST_NAME - 4] or "step", taken)
 
-    def actions(self, statements: Iterable[language.Statement], sources: Sources) -> dict[str, Any]:
+    def actions(statements: Iterable[language.Statement], sources: Sources) -> dict[str, Any]:
         """Actions that run one after the other; adds to `sources` what they assign."""
         made: dict[str, Any] = {}
         for statement in statements:
             after = {list(made)[-1]: ["Succeeded"]} if made else {}
             if isinstance(statement, language.For):
                 raise ExportError("a loop cannot be exported")
-            if isinstance(statement, language.Call):
-                if statement.awaited:
-                    raise ExportError(f"{statement.api} is awaited, and a flow has one trigger")
-                action: dict[str, Any] = {"type": ACTION_TYPE, "inputs": _inputs(statement, sources)}
-                name = self.name(statement)
-                if statement.variable is not None:
-                    sources[statement.variable] = f"outputs('{name}')"
+            if isinstance(statement, language.If):
+                called = name(statement)
+                action = condition(statement, sources)
+            elif statement.awaited:
+                raise ExportError(f"{statement.api} is awaited, and a flow has one trigger")
             else:
-                name = self.name(statement)
-                action = self.condition(statement, sources)
-            made[name] = action | {"runAfter": after}
+                action = {"type": ACTION_TYPE, "inputs": _inputs(statement, sources)}
+                called = name(statement)
+                if statement.variable is not None:
+                    sources[statement.variable] = f"outputs('{called}')"
+            made[called] = action | {"runAfter": after}
         return made
 
-    def condition(self, statement: language.If, sources: Sources) -> dict[str, Any]:
+    def condition(statement: language.If, sources: Sources) -> dict[str, Any]:
         """The first branch, with the others inside its `else`."""
         branch, *others = statement.branches
         yes, no = dict(sources), dict(sources)
-        action: dict[str, Any] = {"type": "If", "expression": _test(branch.condition, sources)}
-        action["actions"] = self.actions(branch.body, yes)
+        action = {"type": "If", "expression": _test(branch.condition, sources), "actions": actions(branch.body, yes)}
         rest = (language.If(tuple(others), statement.otherwise),) if others else statement.otherwise
         if rest:
-            action["else"] = {"actions": self.actions(rest, no)}
+            action["else"] = {"actions": actions(rest, no)}
         for variable in yes.keys() | no.keys():
             ways = {side.get(variable) for side in (yes, no)} - {sources.get(variable)}
             if ways:
                 sources[variable] = ways.pop() if len(ways) == 1 and variable not in sources else None
         return action
+
+    first, *rest = flow.statements or (None,)
+    if not isinstance(first, language.Call) or not first.awaited:
+        raise ExportError("a flow begins with its trigger, an awaited call")
+    return {
+        "$schema": SCHEMA,
+        "contentVersion": "1.0.0.0",
+        "parameters": {"$connections": {"type": "Object", "defaultValue": {}}},
+        "triggers": {name(first): {"type": TRIGGER_TYPE, "inputs": _inputs(first, {})}},
+        "actions": actions(rest, {} if first.variable is None else {first.variable: "triggerOutputs()"}),
+    }
 
 
 def _free_name(base: str, taken: set[str]) -> str:

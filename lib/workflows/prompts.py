@@ -35,15 +35,8 @@ CHAT_STOP = ("\n```\n", "\nRequest:")  # a block that opens names its language, 
 OPENING, CLOSING = FENCE = "```flow\n", "\n```"
 
 
-# ---------------------------------------------------------------- forms
-
-
 def finetuned_prompt(request: str) -> str:
-    """What the model continues with a flow.
-
-    >>> finetuned_prompt("When it rains, mail me")
-    'When it rains, mail me\\n<START>\\n'
-    """
+    """What the model continues with a flow."""
     return f"{' '.join(request.split())}\n{START}\n"
 
 
@@ -66,7 +59,7 @@ def metaprompt_parts(
 
     Args:
         shots: requests and flows, nearest first; the prompt shows the nearest last, next to the request.
-        explain: whether the prompt says how to use definitions; None says so where there are any.
+        explain: whether the prompt says how to use definitions; None: where there are any.
         first: whether definitions come before the few-shots.
     """
     lines = [f"\n{definition}" for definition in definitions]
@@ -110,7 +103,7 @@ def token_counter(tokenizer) -> Callable[[str], int]:
 
 
 class FittedPrompt(NamedTuple):
-    """A prompt that fits: its text, its tokens, how many of the nearest few-shots and of the definitions it kept."""
+    """A prompt that fits, its tokens, how many of the nearest few-shots and of the definitions it kept."""
 
     prompt: str
     tokens: int
@@ -133,12 +126,9 @@ def fit(
     Args:
         request, shots, explain: as for `metaprompt_parts`.
         apis: whose definitions are shown, nearest first.
-        limit: tokens of the prompt at most: the model's window without the room for the answer.
+        limit: tokens of the prompt at most. Raises ValueError where the request alone has more.
         count: tokens of a text, see `token_counter`; parts of the prompt are counted apart and added up.
         parts: of `PARTS`.
-
-    Raises:
-        ValueError: the request alone is too long.
     """
     described, compact = ([api.definition_in(form) for api in apis] for form in ("described", "compact"))
     attempts = [(len(shots), described), *((len(shots), compact[:n]) for n in range(len(compact), -1, -1))]
@@ -175,9 +165,6 @@ def flow_prompts(
 
     Returns:
         One row a request: prompt, tokens, shots (that fitted), definitions (API names in the order of the prompt).
-
-    Raises:
-        ValueError: numbers of rows differ, or a prompt does not fit even without few-shots.
     """
     used = sorted({shot for near in shots for shot in near})
     rows = training.iloc[used][["request", "dsl", "apis"]].itertuples(index=False, name=None)
@@ -202,8 +189,7 @@ def flow_of(answer: str, chat: bool = False) -> str:
     """The DSL text in a model's answer, whatever stands around it; no promise that it parses.
 
     Of an answer with a code block, what the first one holds; in a chat also one that does not end after other text.
-    Otherwise the text up to a blank line or the next request. `<START>` and what precedes it go, and `<END>` with what
-    follows.
+    Else the text up to a blank line or the next request; `<START>` and what precedes it, `<END>` and what follows go.
     """
     text = answer.split(START, 1)[-1].split(END)[0].strip()
     before, *fenced = _FENCE.split(text)

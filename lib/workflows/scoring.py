@@ -59,12 +59,8 @@ def score_flow(
     """Score a generated flow against the right one.
 
     Args:
-        gold: the right flow, as text or as its list of API names.
+        gold: the right flow, as text (which must parse) or as its list of API names.
         said: for each call of the right flow, the keys of the arguments that the request says; None: all.
-
-    Raises:
-        FlowError: the gold text does not parse; a bad `text` is a score, not an error.
-        TypeError: `catalogue` is no Catalogue.
     """
     return _score(text, *_right(gold, catalogue), catalogue, said)
 
@@ -97,12 +93,7 @@ def score_flows(
     said: Iterable[Sequence[Sequence[str]] | None] | None = None,
 ) -> pd.DataFrame:
     """`score_flow` for each text with its gold flow and what its request says (None: all of all): a row each, with the
-    fields of `FlowScore` as columns.
-
-    Raises:
-        ValueError: the iterables are not equally long.
-        FlowError: a gold text does not parse.
-    """
+    fields of `FlowScore` as columns. Raises ValueError where the iterables are not equally long."""
     golds = [gold if isinstance(gold, str) else tuple(gold) for gold in golds]
     known = {gold: _right(gold, catalogue) for gold in golds}
     rows = zip(texts, golds, [None] * len(golds) if said is None else said, strict=True)
