@@ -15,10 +15,7 @@ from lib.evaluation.comparison import (
     rates,
     summarise,
 )
-from lib.evaluation.inference import (
-    Resampling,
-    wilson_interval,
-)
+from lib.evaluation.inference import Resampling, wilson_interval
 
 QUERIES = ["q1", "q2", "q3", "q4"]
 SECOND = 100 / math.log2(3)  # NDCG of one relevant item on rank 2

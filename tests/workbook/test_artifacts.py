@@ -8,15 +8,7 @@ import textwrap
 import pandas as pd
 import pytest
 
-from lib.workbook.artifacts import (
-    UMASK,
-    ArtifactError,
-    Workbook,
-    atomic_path,
-    copy_folder,
-    remove_leftovers,
-    sidecar_of,
-)
+from lib.workbook.artifacts import ArtifactError, Workbook, atomic_path, copy_folder, remove_leftovers, sidecar_of
 from lib.workbook.parameters import notebook_parameters
 
 
@@ -78,12 +70,6 @@ def test_a_full_disk_is_one_clear_error_and_keeps_the_old_file(tmp_path, monkeyp
         temporary.write_text("x")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
-
-
-def test_written_files_follow_the_umask(tmp_path):
-    with atomic_path(tmp_path / "weights") as temporary:
-        temporary.touch(0o600)  # as safetensors does
-    assert (tmp_path / "weights").stat().st_mode & 0o777 == 0o666 & ~UMASK
 
 
 def test_what_a_killed_writer_left_is_removed_the_next_day_and_nothing_else(tmp_path):

@@ -5,7 +5,6 @@ import pandas as pd
 import psutil
 import pytest
 from bs4 import BeautifulSoup
-from IPython.core.events import EventManager
 
 from lib.workbook import display
 from lib.workbook.artifacts import Workbook
@@ -43,9 +42,7 @@ def test_code_is_set_as_it_is_and_numbers_with_fixed_decimals(shown):
 
 
 def test_the_best_of_a_column_is_marked(shown):
-    frame = pd.DataFrame(
-        {"a": ["1,002.1 [1, 2]", "999.0 [1, 2]", "–"], "b": [3.0, -4.0, float("nan")]}, index=[7, 7, 9]
-    )
+    frame = pd.DataFrame({"a": ["1,002.1 [1, 2]", "999.0 [1, 2]", "–"], "b": [3.0, -4.0, float("nan")]}, [7, 7, 9])
     display.show_table(frame, "c", decimals=0, best={"a": "max", "b": "min"})
     assert [cell.get_text() for cell in table_of(shown).find_all("b")] == ["1,002.1 [1, 2]\xa0★", "−4\xa0★"]
 
@@ -85,15 +82,3 @@ def test_progress_is_shown_to_people_alone(monkeypatch, starter, shown):
     monkeypatch.delenv("WORKBOOK_BATCH", raising=False)
     monkeypatch.setattr(psutil.Process, "parent", lambda self: SimpleNamespace(cmdline=lambda: ["-m", starter]))
     assert display.show_progress() is shown
-
-
-def test_style_and_freed_memory_in_jupyterlab(shown, monkeypatch):
-    events, calls = EventManager(None, {"post_run_cell": None}), []
-    monkeypatch.setattr(display, "get_ipython", lambda: SimpleNamespace(events=events))
-    monkeypatch.setattr(display, "show_progress", lambda: True)
-    monkeypatch.setattr(display, "return_freed_memory", calls.append)
-    display.use_style()
-    display.use_style()  # its cell run again
-    assert "table.workbook td.number" in shown[0][0].data
-    events.trigger("post_run_cell", "the result")
-    assert calls == ["the result"]

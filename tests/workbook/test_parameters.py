@@ -17,9 +17,6 @@ PROFILES = sorted((FOLDER / "profiles").glob("*.yaml"))
 EVERY = {path.stem: declared(path.stem) for path in sorted(FOLDER.glob("*.ipynb"))}
 
 
-# ---- what a cell declares
-
-
 def test_a_cell_is_read_with_types_defaults_and_comments(tmp_path):
     source = 'name: str = "#a"  # one of: #a, b (the other)\nrows: list = [\n    [1, 2],\n]  # two a row\nn: int = 3'
     cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": source.splitlines(keepends=True)}
@@ -70,9 +67,6 @@ def test_a_name_has_the_same_type_default_and_range_in_every_notebook():
                 assert first.setdefault(name, said) == said, (notebook, name)
 
 
-# ---- a notebook's own check
-
-
 def test_a_name_that_papermill_injects_must_be_known():
     cells = ["import os", "seed = 3\nworld = 'hard'", "writer = 'x'", "total = seed + 1"]
     values = {"seed": 3, "world": "hard", "writer": "x", "total": 4, "profile": "quick"}
@@ -97,9 +91,6 @@ def test_what_a_notebook_refuses_is_one_sentence(notebook, values, words):
     with pytest.raises(ProfileError, match=words) as caught:
         notebook_parameters(notebook, values)
     assert "\n" not in str(caught.value)
-
-
-# ---- profiles
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)

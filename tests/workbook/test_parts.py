@@ -23,14 +23,11 @@ def test_every_part_has_a_record_that_holds(folder):
     assert {"model", "pairs", "code", "settings"} <= set(record)
     adapter = adapter_of(folder, record, from_project=True)
     assert 0 < len(adapter.curve) <= POINTS
-    assert {"step", "loss"} <= set(adapter.curve)
     assert adapter.curve["loss"].tail(5).mean() < adapter.curve["loss"].head(5).mean()
     assert min(adapter.rows, adapter.tokens, adapter.seconds) > 0
-    assert adapter.device
     with safe_open(folder / WEIGHTS, framework="np") as file:
         assert {file.get_slice(key).get_dtype() for key in file.keys()} == {"BF16"}  # noqa: SIM118 (not a dict)
-    names = {key: value for key, value in json.loads((folder / CONFIG).read_text()).items() if isinstance(value, str)}
-    assert not [key for key, value in names.items() if value.startswith("/")], "no folder of another machine"
+    assert '"/' not in (folder / CONFIG).read_text(), "no folder of another machine"
 
 
 @pytest.fixture
