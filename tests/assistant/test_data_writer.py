@@ -267,6 +267,7 @@ def test_the_simulators_own_labels_are_right_and_others_are_not(simulated):
     assert not any(is_right("plans", *pair, TOOLBOX) for pair in zip(guessed, labels, strict=True))
 
 
+@pytest.mark.slow
 def test_kept_answers_are_those_to_the_kept_questions():
     table = kept_trials(ROOT, 7)
     assert table.groupby(["way", "step"]).size().min() > 20

@@ -109,6 +109,7 @@ def test_every_wording_decoy_and_background_item_becomes_an_item(cast, life):
         assert not set("{}") & set(item.text), (need.need, wording)
 
 
+@pytest.mark.slow
 def test_every_phrasing_of_every_keep_can_be_said_and_labelled(cast, life):
     """With the tools' arguments, none missing, of their types; an explicit need's stand in the query."""
     toolbox = cast.toolbox

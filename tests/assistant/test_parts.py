@@ -136,6 +136,7 @@ def test_without_an_experts_chain_there_is_nothing_to_learn(write, tiny, tables)
 # ---------------------------------------------------------------- the planner
 
 
+@pytest.mark.slow
 def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, capsys):
     book = book_of("07_planner", write(), tiny, shown_tools=3, shown_items=2)
     recipe = Recipe("plans", "07_planner", {}, functools.partial(make_planner, size=18))

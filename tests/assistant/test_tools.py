@@ -303,6 +303,7 @@ def ranked(parts, vectors):
     return there, runs_in(there)
 
 
+@pytest.mark.slow
 def test_all_evaluation_queries_are_asked_and_some_personas_train(whole, parts):
     part, every = parts["hard"], whole["hard"]["queries"]
     asked = part["queries"]
@@ -320,6 +321,7 @@ def test_all_evaluation_queries_are_asked_and_some_personas_train(whole, parts):
     assert again.tolist() == asked["query"].tolist() != other.tolist()
 
 
+@pytest.mark.slow
 def test_a_shipped_ranker_is_taken_in_the_world_that_it_learned_in(parts, vectors, ranked):
     """And in no other, nor where another log was read; with it the rankings are the same ones."""
     world, runs = ranked
@@ -335,6 +337,7 @@ def test_a_shipped_ranker_is_taken_in_the_world_that_it_learned_in(parts, vector
     assert {name: one.shipped for name, one in unread.items()} == {ALONE: True, CONTEXT: False, BY_SEARCH: True}
 
 
+@pytest.mark.slow
 def test_no_evaluation_label_reaches_a_ranking(parts, vectors, ranked):
     """But the oracle's context, which is made of labels."""
     gold = parts["hard"]["gold"]

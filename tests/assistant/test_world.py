@@ -233,6 +233,7 @@ def test_known_texts_are_looked_up_and_the_others_encoded_at_once():
     assert found["b"]["queries"].tolist() == [[0, 0], [1, 1]]
 
 
+@pytest.mark.slow
 def test_one_knob_is_turned_at_a_time_and_without_habit_lambdamart_loses_its_edge(data):
     knobs, found = swept_knobs(WorldKnobs(seed=3, recency_strength=0.0, frequency_strength=0.0), 60), []
     assert list(knobs) == [(knob, level) for knob, levels in SWEEPS.items() for level in levels]

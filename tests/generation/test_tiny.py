@@ -14,6 +14,7 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("models")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tiny.TINY)
 def test_they_are_the_same_wherever_they_are_made(name, cache, tmp_path):
     state = torch.random.get_rng_state()

@@ -86,6 +86,7 @@ def test_the_fusion_that_finds_most_is_chosen_and_of_equals_the_simplest():
     assert choose_fusion(runs, tried[:4], qrels, ["q1", "q2"], [1]).rankings == ("right", "wrong")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_what_is_chosen_finds_most_when_it_is_fused(seed):

@@ -84,6 +84,7 @@ def test_every_positive_pair_is_reached():
     assert len(mined) == 2 * positives
 
 
+@pytest.mark.slow
 def test_pairs_of_a_kind_are_equally_likely():
     vectors = unit_vectors(12, 3)
     every = all_pairs(vectors, 0.3)

@@ -23,6 +23,7 @@ def test_the_same_sizes_give_the_same_pairs_in_any_number_of_processes(catalogue
     assert not generate(catalogue, values, sizes, seed=8)["request"].equals(again["request"])
 
 
+@pytest.mark.slow
 def test_further_pairs_move_no_other(catalogue, values, pairs):
     sizes = {"training": 300, "test": 60, "unseen": 30}
     few = generate(catalogue, values, sizes)

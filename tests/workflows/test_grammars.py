@@ -97,6 +97,7 @@ def kinds(flow):
 # ---------------------------------------------------------------- whatever is allowed is right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loops", [False, True])
 def test_whatever_ends_parses_and_makes_nothing_up(compiled, walk, catalogue, loops):
     grammar = compiled(catalogue, STOP, loops)

@@ -173,6 +173,7 @@ def test_odd_names_in_a_text_are_exchanged(taken):
 # ---------------------------------------------------------------- prompts to learn from
 
 
+@pytest.mark.slow
 def test_no_name_of_the_catalogue_is_in_a_prompt_or_its_target(made, names):
     unmistakable = [name for name in names if ODD.search(name) and WORD.search(name)]
     listed = re.compile(r"(?<![\w$@/.-])(?:" + "|".join(map(re.escape, unmistakable)) + r")(?![\w@/-])")
@@ -190,12 +191,14 @@ def test_no_name_of_the_catalogue_is_in_a_prompt_or_its_target(made, names):
         assert asked.endswith("\nFlow:\n")
 
 
+@pytest.mark.slow
 def test_everything_in_a_target_is_shown_in_its_prompt(made):
     for prompt, target in zip(made["prompt"], made["target"], strict=True):
         assert all(name in prompt for name in [*called_apis(parse(target)), *all_names(target)])
         assert target.endswith(STOP[0])
 
 
+@pytest.mark.slow
 def test_the_pool_of_a_half_holds_nothing_of_the_other(pools, split, catalogue, pairs):
     training = set(pairs.loc[pairs["split"] == "training", "pair"])
     for half, pool in pools.items():
@@ -218,6 +221,7 @@ def test_the_mixture_is_uniform():
     assert set(cells.loc[cells["shots"] == 0, "definitions"]) == {"sfd"}
 
 
+@pytest.mark.slow
 def test_few_shots_of_each_kind(pools, made):
     """As the parts of the prompt show it: the flow itself never, wrong ones and missing APIs where the kind says so."""
     own = {half: {" ".join(row.request.split()) for row in pool.rows} for half, pool in pools.items()}
@@ -239,6 +243,7 @@ def test_few_shots_of_each_kind(pools, made):
     assert set(made["kind"]) == set(in_context.KINDS)
 
 
+@pytest.mark.slow
 def test_a_pool_that_is_too_small_gives_what_it_can(pools, split, pairs, catalogue):
     few = pairs[pairs["pair"].isin([row.pair for row in pools["a"].rows[:4]])].reset_index(drop=True)
     texts = vectors_of([api.text for api in catalogue])

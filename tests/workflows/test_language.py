@@ -198,6 +198,7 @@ def flows_of(statement):
 flows = flows_of(st.recursive(call_statements, lambda held: ifs_of(held) | loops_of(held), max_leaves=5))
 
 
+@pytest.mark.slow
 @given(flows)
 @relaxed
 def test_every_flow_round_trips(flow):

@@ -93,6 +93,7 @@ def test_mined_pairs_are_of_training_and_named_by_their_ids(make_world):
     assert len(alone.mined) == 0
 
 
+@pytest.mark.slow
 def test_an_in_context_model_reads_short_prompts_over_its_half(world, monkeypatch):
     monkeypatch.setattr(in_context, "TRIED", 30)  # in a world of few flows most sorts of prompts are given up
     rows = rows_of(reader_parts(12)[1], world)

@@ -37,6 +37,7 @@ def flow(body, trigger="x = await a.New();"):
     return parse(f"{trigger} {body}")
 
 
+@pytest.mark.slow
 def test_all_simulated_flows_come_back(pairs):
     for dsl in pairs.loc[pairs["split"] != "training", "dsl"].head(300):
         made = parse(dsl)
