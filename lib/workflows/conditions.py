@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from lib.workflows.apis import Field
@@ -35,11 +34,11 @@ def is_testable(output: Field) -> bool:
     return output.kind != "choice" or len(output.examples) > 1
 
 
-def condition(draft: Draft, visible: Sequence[Output], skip: set[str], before: Tested | None = None) -> Tested | None:
+def condition(draft: Draft, skip: set[str], before: Tested | None = None) -> Tested | None:
     """What `single` gives, now and then joined with a second test."""
-    made = single(draft, visible, skip, before)
+    made = single(draft, skip, before)
     if made and before is None and draft.rng.random() < 0.08:
-        second = single(draft, visible, skip | {made.output.field.summary})
+        second = single(draft, skip | {made.output.field.summary})
         if second:
             joined = draft.rng.random() < 0.7
             both = (And if joined else Or)((made.condition, second.condition))
@@ -47,13 +46,13 @@ def condition(draft: Draft, visible: Sequence[Output], skip: set[str], before: T
     return made
 
 
-def single(draft: Draft, visible: Sequence[Output], skip: set[str], before: Tested | None = None) -> Tested | None:
+def single(draft: Draft, skip: set[str], before: Tested | None = None) -> Tested | None:
     """A test of one output, none whose summary is to `skip`; None where none can be tested and described.
 
     `before`: the test of the branch before, whose output a further branch mostly tests again.
     """
-    found = [o for o in visible if is_testable(o.field) and not MAKERS.match(o.api.display_name)]
-    found = [o for o in found if o.field.summary not in skip]
+    found = [o for o in draft.visible if is_testable(o.field) and not MAKERS.match(o.api.display_name)
+             and o.field.summary not in skip]  # fmt: skip
     if before and (before.output.field.kind == "choice" or before.bound is not None) and draft.rng.random() < 0.85:
         found = [before.output]
     weighted = [(o, HABITS["tested"][o.field.kind] * (3.0 if o.step else 1.0)) for o in found]
@@ -61,11 +60,10 @@ def single(draft: Draft, visible: Sequence[Output], skip: set[str], before: Test
     while weighted:
         index = draft.rng.choices(range(len(weighted)), [weight for _, weight in weighted])[0]
         output, _ = weighted.pop(index)
-        words = describe(draft, output, visible, possessive=True)
-        if words:
-            made = compared(draft, output, words, before.bound if before and output == before.output else None)
-            if made:
-                return made
+        words = describe(draft, output, possessive=True)
+        bound = before.bound if before and output == before.output else None
+        if words and (made := compared(draft, output, words, bound)):
+            return made
     return None
 
 

@@ -41,41 +41,35 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
     day_layout, clock = rng.choice(HABITS["day_layouts"]), rng.choice(HABITS["clocks"])
     build = draw_build(rng, len(plan.before), bool(plan.branches))
     draft = Draft(rng, wordings, split, build == "telegraph", bool(plan.branches), day_layout, clock)
-    opening, trigger, visible = step(draft, plan.trigger, [])
-    settings = _settings_of(plan.trigger, trigger, visible)
-    before, called, visible = _sequence(draft, plan.before, visible)
+    opening, trigger = step(draft, plan.trigger)
+    settings = _settings_of(plan.trigger, trigger, draft.visible)
+    before, called = _sequence(draft, plan.before)
     statements: list[Statement] = [*called]
     branches: list = []
     after: list = []
     if plan.branches:
         draft.literals = set()
-        tests = _tests(draft, plan, visible, settings)
-        bodies = []
+        tests = _tests(draft, plan, settings)
+        visible, bodies = draft.visible, []
         for body, words in zip(plan.branches, [test.words for test in tests] + [""] * plan.has_else, strict=True):
-            draft.last_connector = ""
-            texts, called, _ = _sequence(draft, body, visible)
+            draft.last_connector, draft.visible = "", visible
+            texts, called = _sequence(draft, body)
             branches.append((words, texts))
             bodies.append(tuple(called))
         otherwise = bodies.pop() if plan.has_else else ()
         tested = tuple(Branch(test.condition, body) for test, body in zip(tests, bodies, strict=True))
-        after, called, _ = _sequence(draft, plan.after, visible)
+        draft.visible = visible
+        after, called = _sequence(draft, plan.after)
         statements = [*statements, If(tested, otherwise), *called]
     request = typed(draft, composed(draft, build, Parts(opening, before, branches, after)))
     flow = Flow((trigger, *statements))
     return request, Flow(_without_unused(flow.statements, {TRIGGER, *variables_used(flow)})), draft.said
 
 
-def _sequence(
-    draft: Draft, apis: Sequence[Operation], visible: list[Output]
-) -> tuple[list[str], list[Call], list[Output]]:
-    """Words and calls of one step after the other, and what is visible after them."""
-    texts, called = [], []
-    for api in apis:
-        text, call, outputs = step(draft, api, visible)
-        texts.append(text)
-        called.append(call)
-        visible = visible + outputs
-    return texts, called, visible
+def _sequence(draft: Draft, apis: Sequence[Operation]) -> tuple[list[str], list[Call]]:
+    """Words and calls of one step after the other."""
+    done = [step(draft, api) for api in apis]
+    return [text for text, _ in done], [call for _, call in done]
 
 
 def _settings_of(api: Operation, trigger: Call, returned: Sequence[Output]) -> set[str]:
@@ -88,13 +82,13 @@ def _settings_of(api: Operation, trigger: Call, returned: Sequence[Output]) -> s
                        if last_part(o.field.key) in settings or (subject and o.field.kind == "subject")}  # fmt: skip
 
 
-def _tests(draft: Draft, plan: FlowPlan, visible: list[Output], settings: set[str]) -> list[Tested]:
+def _tests(draft: Draft, plan: FlowPlan, settings: set[str]) -> list[Tested]:
     """One test for each branch but that of `else`, and another try where a test came out twice."""
     tests: list[Tested] = []
     for _ in range(len(plan.branches) - plan.has_else):
-        made = condition(draft, visible, settings, tests[-1] if tests else None)
+        made = condition(draft, settings, tests[-1] if tests else None)
         if made is None or made.condition in [test.condition for test in tests]:
-            made = condition(draft, visible, set())
+            made = condition(draft, set())
         if made is None:
             raise Unsayable(f"{plan.trigger.name}: nothing to test")
         tests.append(made)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -151,14 +150,14 @@ def same_moment(parameter: Field, source: Field) -> bool:
     return any(moment in words and moment in source.summary.lower() for moment in MOMENTS)
 
 
-def candidates(draft: Draft, api: Operation, parameter: Field, visible: Sequence[Output]) -> dict[Output, float]:
+def candidates(draft: Draft, api: Operation, parameter: Field) -> dict[Output, float]:
     """Earlier outputs that may fill the parameter, with their weights."""
     kind = parameter.kind
     is_there = parameter.examples and kind in ("tag", "text", "file_name")  # it names something that is there already
     if kind not in HABITS["reference_chance"] or is_there or partner(api, parameter.key):
         return {}  # of a range, nobody knows whether an output comes before the other end
     found = {}
-    for output in visible:
+    for output in draft.visible:
         source = output.field
         if not source.summary or source.summary in UNTESTED or source.kind in ("boolean", "count", "number"):
             continue
@@ -176,13 +175,13 @@ def candidates(draft: Draft, api: Operation, parameter: Field, visible: Sequence
     return found
 
 
-def describe(draft: Draft, output: Output, visible: Sequence[Output], possessive: bool = False) -> str | None:
+def describe(draft: Draft, output: Output, possessive: bool = False) -> str | None:
     """Words for an earlier output; None where another one would be meant as well.
 
     `possessive`: "its subject" is possible, too, of the trigger's outputs and before any action.
     """
     summary, noun = output.field.summary, thing(output.api)
-    rivals = [o for o in visible if o.field.summary == summary and o.variable != output.variable]
+    rivals = [o for o in draft.visible if o.field.summary == summary and o.variable != output.variable]
     plain = re.search(r" (of|in|to|who|that) |'s", summary) or (noun and re.search(rf"\b{noun}\b", summary))
     if rivals:
         if plain or not noun or any(thing(o.api) == noun for o in rivals):
@@ -199,18 +198,15 @@ def describe(draft: Draft, output: Output, visible: Sequence[Output], possessive
     return draft.rng.choices(forms, weights)[0]
 
 
-def step(draft: Draft, api: Operation, visible: Sequence[Output]) -> tuple[str, Call, list[Output]]:
-    """Words and call of one step, and what it returns.
-
-    Raises:
-        Unsayable: no phrase can be filled.
-    """
+def step(draft: Draft, api: Operation) -> tuple[str, Call]:
+    """Words and call of one step, whose outputs are visible from then on. Raises Unsayable where no phrase can be
+    filled."""
     values: dict[str, Value] = {}
     draft.literals = set()
-    text = _phrase(draft, api, values, visible) + _clauses(draft, api, values, visible)
+    text = _phrase(draft, api, values) + _clauses(draft, api, values)
     draft.said.append([p.key for p in api.parameters if p.key in values])
     for parameter in (p for p in api.parameters if p.required and p.key not in values):
-        value = implied(draft, api, parameter, values, visible)
+        value = implied(draft, api, parameter, values)
         if value is not None:
             values[parameter.key] = value
     for parameter in (p for p in api.parameters if p.kind in INHERITED):
@@ -223,10 +219,10 @@ def step(draft: Draft, api: Operation, visible: Sequence[Output]) -> tuple[str, 
         variable, number = f"{base}_{number}", number + 1
     draft.variables.add(variable)
     pairs = tuple((p.key, values[p.key]) for p in api.parameters if p.key in values)
-    outputs = [Output(draft.steps, api, variable, output) for output in api.returns]
+    draft.visible = draft.visible + [Output(draft.steps, api, variable, output) for output in api.returns]
     draft.steps += 1
     draft.last_connector = api.connector
-    return text, Call(api.name, Object(pairs), variable, awaited=api.trigger), outputs
+    return text, Call(api.name, Object(pairs), variable, awaited=api.trigger)
 
 
 def _texts(draft: Draft, api: Operation, name: str) -> list[str]:
@@ -239,19 +235,19 @@ def _texts(draft: Draft, api: Operation, name: str) -> list[str]:
     return texts
 
 
-def _phrase(draft: Draft, api: Operation, values: dict[str, Value], visible: Sequence[Output]) -> str:
+def _phrase(draft: Draft, api: Operation, values: dict[str, Value]) -> str:
     def repeats(template: str) -> bool:
         """Whether a phrase has a slot for what has been said before; now and then that does no harm."""
         return any(draft.known(api, slot.key) is not None for slot in api.slots(template)) and draft.rng.random() < 0.7
 
     for template in sorted(_texts(draft, api, "terse" if draft.terse else "phrases"), key=repeats):
-        filled = put(draft, api, template, values, visible)
+        filled = put(draft, api, template, values)
         if filled is not None:
             return filled
     raise Unsayable(f"{api.name}: no phrase can be filled")
 
 
-def _clauses(draft: Draft, api: Operation, values: dict[str, Value], visible: Sequence[Output]) -> str:
+def _clauses(draft: Draft, api: Operation, values: dict[str, Value]) -> str:
     """Endings that name further parameters, each with a space before it; often none."""
     texts, said = _texts(draft, api, "clauses"), ""
     most = 1 if draft.terse or api.trigger else draft.rng.choice((1, 2, 2, 3))
@@ -262,16 +258,16 @@ def _clauses(draft: Draft, api: Operation, values: dict[str, Value], visible: Se
         chance = (0.2 if draft.terse else 0.55) if any(parameter.required for parameter in parameters) else 0.12
         if any(draft.known(api, parameter.key) is not None for parameter in parameters):
             chance *= 0.2
-        offers = (output for parameter in parameters for output in candidates(draft, api, parameter, visible))
+        offers = (output for parameter in parameters for output in candidates(draft, api, parameter))
         if any(output.is_new(draft) for output in offers):
             chance = max(chance, 0.6)
-        if draft.rng.random() < chance and (words := put(draft, api, template, values, visible)) is not None:
+        if draft.rng.random() < chance and (words := put(draft, api, template, values)) is not None:
             said += f" {words}"
             most -= 1
     return said
 
 
-def put(draft: Draft, api: Operation, template: str, values: dict[str, Value], visible: Sequence[Output]) -> str | None:
+def put(draft: Draft, api: Operation, template: str, values: dict[str, Value]) -> str | None:
     """The template with its slots filled; None, and `values` as before, where a slot cannot be."""
     if draft.rng.random() < 0.2:
         found = [(old, new) for old, new in FRAMES["synonyms"]
@@ -288,7 +284,7 @@ def put(draft: Draft, api: Operation, template: str, values: dict[str, Value], v
         if match[1] == APP:
             text += draft.app(api)
             continue
-        words = fill(draft, api, api.by_slot[match[1]], fresh, visible, text)
+        words = fill(draft, api, api.by_slot[match[1]], fresh, text)
         if words is None:
             return None
         text = (CALLED.sub("", text) if words.startswith(NAMED_AFTER) else text) + words
@@ -296,9 +292,7 @@ def put(draft: Draft, api: Operation, template: str, values: dict[str, Value], v
     return text + template[at:]
 
 
-def fill(
-    draft: Draft, api: Operation, parameter: Field, call: dict[str, Value], visible: Sequence[Output], spoken: str
-) -> str | None:
+def fill(draft: Draft, api: Operation, parameter: Field, call: dict[str, Value], spoken: str) -> str | None:
     """Words for a slot after the words `spoken`, its value goes into the call; None where no value is to be had.
 
     An earlier output fills it by chance, where one fits and words for it go well after those before the slot.
@@ -312,12 +306,12 @@ def fill(
             lead = NAMED_AFTER
         elif words[-1] not in HABITS["prepositions"] and AS_IT_IS.search(" ".join(words)):
             lead = "set to "
-        found = candidates(draft, api, parameter, visible) if chance and lead is not None else {}
+        found = candidates(draft, api, parameter) if chance and lead is not None else {}
         if any(output.is_new(draft) for output in found):
             chance = max(chance, 0.75)
         if found and draft.rng.random() < chance:
             output = draft.rng.choices(list(found), list(found.values()))[0]
-            described = describe(draft, output, visible)
+            described = describe(draft, output)
             repeated = set(spoken.split()[-3:]) & set(output.field.summary.split()) - {"of", "in"}
             if described and not repeated and output.reference not in call.values():  # no "link to the link"
                 call[parameter.key] = output.reference
@@ -330,11 +324,9 @@ def fill(
     return speak(draft, value, kind)
 
 
-def implied(
-    draft: Draft, api: Operation, parameter: Field, values: dict[str, Value], visible: Sequence[Output]
-) -> Value | None:
+def implied(draft: Draft, api: Operation, parameter: Field, values: dict[str, Value]) -> Value | None:
     """What fills a required parameter that the request leaves unsaid; None: the flow leaves it out, too."""
-    kind, known = parameter.kind, draft.known(api, parameter.key)
+    kind, known, visible = parameter.kind, draft.known(api, parameter.key), draft.visible
     if known is not None and kind in INHERITED:
         return known
     if kind == "choice":

@@ -93,6 +93,7 @@ class Draft:
     tokens: list[tuple[str, bool]] = field(default_factory=list)  # text of each placeholder; is it an app's name?
     apps: dict[str, str] = field(default_factory=dict)  # by connector, the name that this request calls it by
     said_before: dict[tuple[str, str], Value] = field(default_factory=dict)  # by connector and last part of the key
+    visible: list[Any] = field(default_factory=list)  # outputs of earlier calls that the step at hand can take up
     variables: set[str] = field(default_factory=set)  # names of outputs that the flow has
     referred: set[Reference] = field(default_factory=set)  # outputs that a step has taken up
     said: list[list[str]] = field(default_factory=list)  # of each call, the keys that the request says
@@ -110,7 +111,6 @@ class Draft:
         return self.wordings.frames[self.side]
 
     def pick(self, name: str) -> Any:
-        """One of the frames of this name: a template, or several that go together."""
         return self.rng.choice(self.frames[name])
 
     def token(self, text: str, app: bool = False) -> str:

@@ -12,22 +12,27 @@ TRIGGER = Operation("mail", "OnMail", "When an email arrives", "Mail", trigger=T
 VISIBLE = [Output(0, TRIGGER, "triggerOutputs", output) for output in TRIGGER.returns]
 
 
+def seeing(draft, outputs=VISIBLE):
+    draft.visible = outputs
+    return draft
+
+
 def test_what_the_request_leaves_unsaid_is_filled_once(draft):
     title = Field("title", "title", required=True)
     api = Operation("tasks", "Add", "Add", "Tasks", parameters=(title,))
     subject = Reference("triggerOutputs", ("body", "subject"))
-    assert implied(draft(), api, title, {}, VISIBLE) == subject
-    assert implied(draft(), api, title, {"text": subject}, VISIBLE) is None
-    assert implied(draft(), api, Field("p", "choice", examples=("Normal", "High")), {}, []) == "Normal"
+    assert implied(seeing(draft()), api, title, {}) == subject
+    assert implied(seeing(draft()), api, title, {"text": subject}) is None
+    assert implied(draft(), api, Field("p", "choice", examples=("Normal", "High")), {}) == "Normal"
 
 
 def test_a_phrase_whose_slots_cannot_be_filled_leaves_no_value(draft):
     name, code = Field("name", "title", examples=("x",)), Field("code", "code")
     api = Operation("c", "Op", "Do", "App", parameters=(name, code))
     values = {}
-    assert put(draft(), api, "do {name} by {code}", values, []) is None
+    assert put(draft(), api, "do {name} by {code}", values) is None
     assert values == {}
-    assert put(draft(), api, "do {name}", values, []) is not None
+    assert put(draft(), api, "do {name}", values) is not None
     assert values == {"name": "x"}
 
 
@@ -44,14 +49,14 @@ def outputs(api, step=0, variable="x"):
 
 def test_words_for_an_output_tell_it_from_others(draft):
     subject = outputs(MAIL)[1]
-    alone = {describe(draft(seed), subject, [subject]) for seed in range(40)}
+    alone = {describe(seeing(draft(seed), [subject]), subject) for seed in range(40)}
     assert alone == {"the subject", "the subject of the email", "the email's subject"}
     other = outputs(CARD, 1, "y")[1]
-    among = {describe(draft(seed), subject, [subject, other]) for seed in range(40)}
+    among = {describe(seeing(draft(seed), [subject, other]), subject) for seed in range(40)}
     assert among == alone - {"the subject"}
     same = Output(1, MAIL, "y", MAIL.returns[1])
-    assert describe(draft(), subject, [subject, same]) is None
-    assert "its subject" in {describe(draft(seed), subject, [subject], possessive=True) for seed in range(40)}
+    assert describe(seeing(draft(), [subject, same]), subject) is None
+    assert "its subject" in {describe(seeing(draft(seed), [subject]), subject, possessive=True) for seed in range(40)}
 
 
 @pytest.mark.parametrize(
