@@ -57,6 +57,8 @@ class FlowDistribution:
             weights.setdefault(one, PLANS["same_category"])
             self.affinity[one] = np.array([weights.get(self.category[a.name], PLANS["stranger"]) for a in actions])
         self.trained = np.array([a.in_training for a in actions])
+        trained = [trigger for trigger in self.triggers if trigger.in_training]
+        self.trained_triggers = trained, [self.weight[trigger.name] for trigger in trained]
         self.of_connector = {c: np.array([a.connector == c for a in actions]) for c in connectors}
         self.reader = np.array([bool(READERS.match(a.display_name)) and bool(a.returns) for a in actions])
         self.destroys = np.array([bool(GONE.match(a.display_name)) for a in actions])
@@ -189,7 +191,7 @@ def draw_plan(
     conditional = length > 1 and rng.random() < PLANS["conditional"] / (sum(shares[1:]) / sum(shares))
     if split != "unseen" and rng.random() < PLANS["tail"]:
         focus = rng.choice(distribution.tail)
-    triggers = [trigger for trigger in distribution.triggers if trigger.in_training]
+    triggers, weights = distribution.trained_triggers
     allowed = distribution.trained
     if focus is not None:
         if not focus.in_training:
@@ -198,7 +200,8 @@ def draw_plan(
                 if api.connector == focus.connector and api.in_training >= focus.in_training]  # fmt: skip
         if focus.trigger or (same and rng.random() < PLANS["own_trigger"]):
             triggers = [focus] if focus.trigger else same
-    trigger = rng.choices(triggers, [distribution.weight[api.name] for api in triggers])[0]
+            weights = [distribution.weight[api.name] for api in triggers]
+    trigger = rng.choices(triggers, weights)[0]
     sampler = APISampler(distribution, rng, trigger, allowed)
     before: list[Operation] = []
     if focus is not None and not focus.trigger:
