@@ -212,11 +212,8 @@ class LanguageModel:
             grammars: what answers may be (see `lib.generation.constrained`), for all prompts or for each; None leaves
                 them free. A stop text must be allowed by the grammar itself. An endpoint takes none.
 
-        Raises:
-            ValueError: a prompt is empty or does not fit into the model's window, a text holds a lone surrogate, a
-                setting makes no sense, or a grammar cannot be compiled.
-            ModelError: the model has no chat template, cannot be loaded, or does not answer.
-            ArtifactError: an answer cannot be kept.
+        Raises ValueError for an empty prompt, one too long for the model, a lone surrogate, a setting that makes no
+        sense or a bad grammar; ModelError where the model does not answer; ArtifactError where nothing can be kept.
         """
         each = _each(prompts, grammars)
         if isinstance(prompts, str) or isinstance(stop, str) or not all([*stop, *prompts]):

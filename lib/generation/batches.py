@@ -25,11 +25,8 @@ class Prompt:
 
 
 def shared_prefixes(tokens: Sequence[list[int]]) -> list[tuple[int, ...]]:
-    """Where each prompt is cut: the lengths of its beginnings that are read once for several prompts, shortest first.
-
-    What all prompts begin with is one such beginning; within, groups of prompts may share a longer one, and so on. Each
-    prompt keeps at least one token of its own.
-    """
+    """Where each prompt is cut: the lengths of its beginnings that are read once for several prompts, shortest first:
+    what all begin with, what groups of them share beyond, and so on. Each keeps at least one token of its own."""
     order = sorted(range(len(tokens)), key=lambda i: tokens[i])
     common = []
     for left, right in itertools.pairwise([tokens[i] for i in order]):
@@ -66,8 +63,7 @@ def plan_batches(
 
     Args:
         names, tokens, cuts: what tells each prompt from every other, its token ids, its cuts, (n,) each.
-        batch_size, tokens_per_batch: rows at most; rows times tokens of the longest, with room for `new_tokens` in
-            each, at most. A batch has at least one row.
+        batch_size, tokens_per_batch: rows at most, at least one; rows times the longest with its `new_tokens`, at most.
     """
     rank = [(-len(ids), name) for ids, name in zip(tokens, names, strict=True)]
     first: dict[tuple[int, ...], tuple] = {}  # of the prompts with a beginning, the one that comes first
@@ -75,17 +71,12 @@ def plan_batches(
     for i, shared in enumerate(beginnings):
         for beginning in shared:
             first[beginning] = min(first.get(beginning, rank[i]), rank[i])
-    batches: list[list[int]] = []
-    longest = 0
+    batches, longest = list[list[int]](), 0
     for i in sorted(range(len(names)), key=lambda i: [*(first[beginning] for beginning in beginnings[i]), rank[i]]):
-        own = len(tokens[i]) + new_tokens
+        own, rows = len(tokens[i]) + new_tokens, len(batches[-1]) if batches else batch_size
         longest = max(longest, own)
-        if (
-            not batches
-            or len(batches[-1]) == batch_size
-            or (len(batches[-1]) + 1) * longest > tokens_per_batch
-            or longest - own > max(own, LEAST_PADDING)
-        ):
+        full = rows == batch_size or (rows + 1) * longest > tokens_per_batch
+        if full or longest - own > max(own, LEAST_PADDING):
             batches.append([])
             longest = own
         batches[-1].append(i)

@@ -26,10 +26,9 @@ def vocabulary(tokenizer, size: int, ends: Iterable[int]) -> LLTokenizer:
 
 
 class Grammar:
-    """A grammar compiled for a vocabulary."""
+    """A grammar compiled for a vocabulary. Raises GrammarError where the text is none; says the place."""
 
     def __init__(self, text: str, tokens: LLTokenizer):
-        """Raises GrammarError where the text is no grammar; says the place."""
         self.tokens = tokens
         self._start = LLMatcher(tokens, text, log_level=0)
         raise_fault(self._start)
@@ -52,10 +51,9 @@ def raise_fault(matcher: LLMatcher) -> None:
 
 
 class Constraint:
-    """What each row of a batch may say next."""
+    """What each row of a batch may say next; without a grammar it may say anything. `threads` compute masks."""
 
     def __init__(self, grammars: Sequence[Grammar | None], threads: int):
-        """`grammars`: of each row; None lets it say anything. `threads` compute masks."""
         self.matchers = [grammar.matcher() if grammar else None for grammar in grammars]
         self.executor = LLExecutor(num_threads=threads)
 
@@ -63,7 +61,7 @@ class Constraint:
         """Logits (rows, vocabulary) with -infinity at the tokens that may not come next; `rows` are the rows of the
         batch that they continue, None for finished ones. Raises GrammarError for a grammar too ambiguous to follow."""
         bits = allocate_token_bitmask(*logits.shape)  # all tokens allowed
-        under = [(None if row is None else self.matchers[row], i) for i, row in enumerate(rows)]
+        under = [(self.matchers[row], i) for i, row in enumerate(rows) if row is not None]
         if wanted := [(matcher, i) for matcher, i in under if matcher]:
             fill_next_token_bitmask_par(self.executor, wanted, bits)
         for matcher, _ in wanted:

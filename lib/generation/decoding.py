@@ -73,14 +73,11 @@ def read_tokens(model, ids: Sequence[int], layers: list[Columns]):
 
 
 class Prefixes:
-    """Keys and values of the beginnings that prompts share, each part read once.
-
-    One buffer (1, heads, columns, dimensions) a layer; it holds what the last prompt shared with others, and what the
-    next one has in common with that stays.
-    """
+    """Keys and values of the beginnings that prompts share, the longest of so many `columns`, each part read once. One
+    buffer (1, heads, columns, dimensions) a layer holds what the last prompt shared with others; what the next one has
+    in common with that stays."""
 
     def __init__(self, columns: int):
-        """`columns`: tokens of the longest beginning."""
         self.columns, self.layers = columns, list[Columns]()
         self.ids, self.cuts = list[int](), tuple[int, ...]()
 
@@ -158,21 +155,18 @@ def decode(
 ) -> list[tuple[list[int], bool]]:
     """Of each prompt of a batch the token ids of its answer, the ending token included, and whether it ended by itself.
 
-    Keys and values of a layer lie in buffers (rows, heads, columns, dimensions) of the final size. Prompts end at the
-    same column, so that a step writes one column for all rows; a mask hides the empty columns before short prompts.
+    Keys and values lie in buffers of the final size. Prompts end at the same column, so that a step writes one column
+    for all rows; a mask hides the empty columns before short prompts.
     """
     device, answers = model.device, GrowingAnswers(model, tokenizer, prompts, stop, temperature, seed)
     width = max(len(prompt.tokens) for prompt in prompts)
     layers, logits = empty_columns(model, len(prompts), width + max_new_tokens, width), list[torch.Tensor]()
     for row, prompt in enumerate(prompts):
         start, prefix = width - len(prompt.tokens), prompt.cuts[-1] if prompt.cuts else 0
-        views = [
-            Columns(layer.keys[row : row + 1, :, start:], layer.values[row : row + 1, :, start:], prefix)
-            for layer in layers
-        ]
+        place = slice(row, row + 1), slice(None), slice(start, None)
+        views = [Columns(layer.keys[place], layer.values[place], prefix) for layer in layers]
         for view, (keys, values) in zip(views, prefixes.read(model, prompt.tokens, prompt.cuts), strict=True):
-            view.keys[:, :, :prefix] = keys
-            view.values[:, :, :prefix] = values
+            view.keys[:, :, :prefix], view.values[:, :, :prefix] = keys, values
         logits.append(read_tokens(model, prompt.tokens[prefix:], views))
     following, cache = torch.cat(logits), Cache(layers=[*layers])
 
@@ -195,14 +189,9 @@ def decode(
             for layer in layers:
                 layer.keys, layer.values = layer.keys[keep], layer.values[keep]
             mask, lengths, chosen = mask[keep], lengths[keep], chosen[keep]
-        following = model(
-            chosen[:, None],
-            attention_mask=mask[..., : width + step + 1],
-            position_ids=(lengths + step)[:, None],
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        ).logits[:, -1]
+        seen = {"attention_mask": mask[..., : width + step + 1], "position_ids": (lengths + step)[:, None]}
+        read = model(chosen[:, None], **seen, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        following = read.logits[:, -1]
     return list(zip(answers.outputs, answers.ended, strict=True))
 
 

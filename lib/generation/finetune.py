@@ -31,23 +31,15 @@ Pair = tuple[list[int], list[int]]  # token ids of a prompt and its target
 
 @dataclass(frozen=True)
 class Training:
-    """Settings of a training run.
+    """Settings of a training run. Matrices are added to every linear layer but the output layer."""
 
-    Attributes:
-        rank, alpha: of the matrices added to every linear layer but the output layer, scaled by alpha / rank.
-        learning_rate: of AdamW at its highest: it rises over the first 5% of the steps and falls linearly to zero.
-        epochs, batch_size: passes over the pairs, and pairs a step.
-        seed: of the adapter's first weights and the order of the pairs.
-        checkpoint_every: steps between checkpoints.
-    """
-
-    rank: int = 16
-    alpha: int = 32
-    learning_rate: float = 5e-4
+    rank: int = 16  # of these matrices
+    alpha: int = 32  # their product is scaled by alpha / rank
+    learning_rate: float = 5e-4  # of AdamW at its highest: it rises over 5% of the steps and falls linearly to zero
     epochs: int = 1
-    batch_size: int = 8
-    seed: int = 0
-    checkpoint_every: int = 50
+    batch_size: int = 8  # pairs a step
+    seed: int = 0  # of the adapter's first weights and the order of the pairs
+    checkpoint_every: int = 50  # steps
 
 
 def finetune_language_model(
@@ -76,11 +68,8 @@ def finetune_language_model(
         the adapter, whose curve has a row a step: step from 1, loss (mean over the batch's target tokens in nats),
         seconds since the beginning.
 
-    Raises:
-        ValueError: numbers of prompts and targets differ or are zero, a prompt or target is empty or holds a lone
-            surrogate, or a pair does not fit into the model's window.
-        ModelError: the model cannot be found or read.
-        ArtifactError: a checkpoint or the adapter cannot be written.
+    Raises ValueError where numbers of prompts and targets differ or are zero, one is empty or holds a lone surrogate,
+    or a pair does not fit into the model's window; ModelError and ArtifactError where files cannot be read or written.
     """
     torch = import_torch(threads)
     path, output, dtype = models.locate(name), Path(output), dtype or choose_dtype()

@@ -11,19 +11,16 @@ from lib.generation.local import LocalModel, weights_of
 from lib.workbook.inputs import InputError
 from lib.workbook.parameters import REMOTE, Parameters, is_remote
 
-OF_LOCAL = ("threads",)
-
 
 def load_language_model(
-    name: str, cache: Answers | str | Path | None = None, dry_run: bool = False, **settings: Any
+    name: str, cache: Answers | str | Path | None = None, threads: int = 2, dry_run: bool = False, **settings: Any
 ) -> Any:
     """The model that a profile names: `remote:NAME` is NAME behind the endpoint of `OPENAI_BASE_URL`, all else a
     `LocalModel`. Settings of the other kind do not matter; `dry_run` counts what an endpoint would be asked."""
     if not is_remote(name):
-        return LocalModel(name, cache=cache, **{key: settings[key] for key in OF_LOCAL if key in settings})
+        return LocalModel(name, cache=cache, threads=threads)
     from lib.generation.remote import DryRun, RemoteModel  # their client takes a while to import
 
-    settings = {key: value for key, value in settings.items() if key not in OF_LOCAL}
     return (DryRun if dry_run else RemoteModel)(name.removeprefix(REMOTE), cache=cache, **settings)
 
 

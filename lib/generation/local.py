@@ -58,8 +58,7 @@ class LocalModel(LanguageModel):
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
             threads: CPU threads; as many batches are answered side by side.
 
-        Raises:
-            ModelError: the model or adapter cannot be found, or is of a kind that this class cannot run.
+        Raises ModelError where the model or adapter cannot be found, or is of a kind that this class cannot run.
         """
         self.on_gpu = import_torch(threads).cuda.is_available()
         super().__init__(weights_of(name, adapter), Answers.at(cache))

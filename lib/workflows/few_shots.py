@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from lib.retrieval.bm25 import BM25T, tokenize
-from lib.retrieval.stores import hash_of_id, seeded_order
+from lib.retrieval.stores import hash_of_id
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.scoring import similarity
 
@@ -86,14 +86,9 @@ def asked_requests(flows: pd.DataFrame, reworded: pd.DataFrame) -> pd.DataFrame:
 def ranked_shots(pairs: Sequence[str] | np.ndarray, pool: Sequence[str], indices: np.ndarray) -> pd.DataFrame:
     """Few-shots of `pairs` (ids) out of row numbers (pairs, k) of `pool` (ids of training pairs), best first, such as
     those of `lib.retrieval.neighbours.nearest`."""
-    k = indices.shape[1]
-    return pd.DataFrame(
-        {
-            "pair": np.repeat(np.asarray(pairs, dtype=object), k),
-            "rank": np.tile(np.arange(1, k + 1), len(pairs)),
-            "shot": np.asarray(pool, dtype=object)[indices.ravel()],
-        }
-    )
+    k, shots = indices.shape[1], np.asarray(pool, dtype=object)[indices.ravel()]
+    ranks = np.tile(np.arange(1, k + 1), len(pairs))
+    return pd.DataFrame({"pair": np.repeat(np.asarray(pairs, dtype=object), k), "rank": ranks, "shot": shots})
 
 
 def lexical_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int) -> pd.DataFrame:
@@ -113,27 +108,6 @@ def random_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int)
     k, rows = min(k, len(training)), range(len(training))
     drawn = [random.Random(f"{seed}:{pair}").sample(rows, k) for pair in flows["pair"]]
     return ranked_shots(flows["pair"], training["pair"], np.array(drawn, dtype=np.int64).reshape(-1, k))
-
-
-def oracle_shots(flows: pd.DataFrame, training: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
-    """The `k` training pairs whose API names are most similar to those of the right flow, by Jaccard similarity.
-
-    It reads the answer: an upper bound for selecting few-shots by this similarity, no method. Ties are broken by a
-    hash of the training pair's id and the seed. Both frames: columns pair, apis.
-    """
-    training = training.set_index("pair", drop=False).loc[seeded_order(training["pair"], seed)]
-    sets, k = training["apis"].map(set).reset_index(drop=True), min(k, len(training))
-    sizes, named = sets.map(len).to_numpy(), sets.map(sorted).explode()
-    showing = {name: part.index.to_numpy() for name, part in named.groupby(named)}  # the pairs that name an API
-    rows = np.empty((len(flows), k), dtype=np.int64)
-    for row, names in enumerate(flows["apis"].map(set)):
-        common = np.zeros(len(training), dtype=np.int64)
-        for name in names & showing.keys():
-            common[showing[name]] += 1
-        alike, others = np.flatnonzero(common), np.flatnonzero(common[: 2 * k] == 0)
-        ratio = common[alike] / (len(names) + sizes[alike] - common[alike])
-        rows[row] = [*alike[np.argsort(-ratio, kind="stable")[:k]], *others][:k]
-    return ranked_shots(flows["pair"], training["pair"], rows)
 
 
 def few_shot_scores(
@@ -194,8 +168,7 @@ def definition_coverage(
 
     Args:
         pairs: columns pair, sample, apis.
-        chosen: for each row of `pairs` the names of the APIs defined; a name that the catalogue lacks has no
-            definition.
+        chosen: for each row of `pairs` the names of the APIs defined; one that the catalogue lacks has no definition.
         count: tokens of a text.
 
     Returns:
@@ -203,10 +176,9 @@ def definition_coverage(
         (bool); definitions (how many), tokens (of all of them).
     """
     rows, lengths = [], {api.name: count("\n" + api.definition_in("described")) for api in catalogue}
-    for apis, names in zip(pairs["apis"], chosen, strict=True):
-        gold, shown = set(apis), [name for name in dict.fromkeys(names) if name in lengths]
+    for gold, names in zip(pairs["apis"].map(set), chosen, strict=True):
+        shown = [name for name in dict.fromkeys(names) if name in lengths]
         missing = gold.difference(shown)
-        tokens = sum(lengths[name] for name in shown)
-        rows.append((1 - len(missing) / len(gold), not missing, len(shown), tokens))
+        rows.append((1 - len(missing) / len(gold), not missing, len(shown), sum(lengths[name] for name in shown)))
     columns = ["share", "all_covered", "definitions", "tokens"]
     return pairs[["pair", "sample"]].reset_index(drop=True).join(pd.DataFrame(rows, columns=columns))

@@ -24,6 +24,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -96,12 +97,8 @@ def read_if_there(root: Path, folder: str) -> tuple[FlowBench, str]:
 
 
 def read_flow_bench(folder: Path) -> FlowBench:
-    """The benchmark in a folder with its two files, `TESTS` and `APIS`.
-
-    Raises:
-        InputError: a file is missing or has a wrong field, an id stands twice, or a flow cannot be said in our language
-            or calls an API that is not there; one sentence that names file and place.
-    """
+    """The benchmark in a folder with its two files, `TESTS` and `APIS`. Raises InputError where one is missing or has a
+    wrong field, an id stands twice, or a flow cannot be said in our language or calls an API that is not there."""
     catalogue, path, rows = _read_apis(folder / APIS), folder / TESTS, {}
     for test in read_yaml(path, TypeAdapter(_Tests)).tests:
         try:
@@ -150,13 +147,9 @@ _COMPARED: dict[type, str] = {
 
 
 def api_name(api_id: str) -> str:
-    """`connector.Operation` of an API's id: after the application comes a full stop in place of an underscore.
-
-    The operation ends with the name of a thing, and so does what stands before the version; what is left there is the
-    application.
-
-    Raises:
-        ValueError: it is no id of this form.
+    """`connector.Operation` of an API's id: after the application comes a full stop in place of an underscore. The
+    operation ends with the name of a thing, and so does what stands before the version; what is left there is the
+    application. Raises ValueError where it is no id of this form.
 
     >>> api_name("Zendesk_Service_Ticket__2_0_0__create_Ticket")
     'Zendesk_Service.Ticket__2_0_0__create_Ticket'
@@ -256,13 +249,11 @@ def shots_of_others(pairs: pd.DataFrame, nearness: np.ndarray, k: int = SHOTS) -
 def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """Scores of the first and of five few-shots by who selects them: columns method, family and those of
     `lib.workflows.few_shots.few_shot_scores`. Besides the encoders (`vectors`: unit vectors of the requests, one row a
-    request) these are `random`, the mean over all that may be shown, and `oracle_shots`, those of highest Jaccard
-    similarity to the right flow."""
-    overlap = np.array([[few_shots.jaccard(one, other) for other in pairs["apis"]] for one in pairs["apis"]])
-    near = {method: rows @ rows.T for method, rows in vectors.items()} | {"oracle_shots": overlap}
-    shots, ks = {method: shots_of_others(pairs, nearness) for method, nearness in near.items()}, [1, SHOTS]
-    parts = [few_shots.few_shot_scores(one, pairs, pairs, ks).assign(method=method) for method, one in shots.items()]
-    every = few_shots.few_shot_scores(shots_of_others(pairs, overlap, len(pairs)), pairs, pairs, [len(pairs)])
+    request) this is `random`, the mean over all that may be shown."""
+    scored, ks = partial(few_shots.few_shot_scores, flows=pairs, training=pairs), [1, SHOTS]
+    near = {method: shots_of_others(pairs, rows @ rows.T) for method, rows in vectors.items()}
+    parts = [scored(shots, ks=ks).assign(method=method) for method, shots in near.items()]
+    every = scored(shots_of_others(pairs, np.zeros((len(pairs), len(pairs))), len(pairs)), ks=[len(pairs)])
     parts += [every[every["metric"] != "coverage"].assign(method="random", k=k) for k in ks]
     return pd.concat(parts, ignore_index=True).merge(pairs[["pair", "family"]], on="pair")
 

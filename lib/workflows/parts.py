@@ -80,32 +80,20 @@ def all_parts() -> list[Part]:
 
 @dataclass(frozen=True)
 class FlowWorld:
-    """What parts learn from.
+    """What parts learn from."""
 
-    Attributes:
-        flows: columns pair, split, request, dsl, apis.
-        search: by the pretrained encoder.
-        generator: the base model.
-        seed: of the samples.
-    """
-
-    flows: pd.DataFrame
-    search: Search
-    generator: str
-    seed: int
+    flows: pd.DataFrame  # columns pair, split, request, dsl, apis
+    search: Search  # by the pretrained encoder
+    generator: str  # the base model
+    seed: int  # of the samples
     catalogue: Catalogue
 
     @classmethod
     def of(cls, book: Workbook, progress: bool = False) -> FlowWorld:
         """From the artifacts of notebook 01, read for a later one."""
-        told = book.parameters
-        return cls(
-            book.read("flows"),
-            Search(told.workflow_encoder, book.data, root=book.root, progress=progress),
-            told.generator,
-            told.seed,
-            Catalogue.from_lines(book.read_lines("catalogue")),
-        )
+        told, catalogue = book.parameters, Catalogue.from_lines(book.read_lines("catalogue"))
+        search = Search(told.workflow_encoder, book.data, root=book.root, progress=progress)
+        return cls(book.read("flows"), search, told.generator, told.seed, catalogue)
 
     @functools.cached_property
     def training(self) -> pd.DataFrame:
@@ -134,18 +122,13 @@ class FlowWorld:
 
     def nearest(self, among: np.ndarray, asked: np.ndarray, k: int) -> np.ndarray:
         """Places in `among` (row numbers of flows) of the `k` nearest requests of each flow in `asked`, best first."""
-        requests = self.flows["request"].to_numpy()
-        return self.search.nearest(
-            requests[among], requests[asked], k, lambda: (self.vectors[among], self.vectors[asked])
-        )[0]
+        texts = [self.flows["request"].to_numpy()[rows] for rows in (among, asked)]
+        return self.search.nearest(*texts, k, lambda: (self.vectors[among], self.vectors[asked]))[0]
 
 
 def rows_of(part: Part, world: FlowWorld, limit: int = SHORT) -> pd.DataFrame:
-    """What a part learns from: columns prompt, target for a language model, scored pairs for an encoder.
-
-    Args:
-        limit: tokens of an in-context model's prompts. Their few-shots are chosen by the pretrained encoder.
-    """
+    """What a part learns from: columns prompt, target for a language model, scored pairs for an encoder. An in-context
+    model's prompts have `limit` tokens at most; their few-shots are chosen by the pretrained encoder."""
     if part.kind == "nl2dsl":
         pairs = sample(world.flows, "training", part.size, world.seed)
         prompts, targets = pairs["request"].map(finetuned_prompt), pairs["dsl"].map(finetuned_target)
@@ -160,12 +143,9 @@ def rows_of(part: Part, world: FlowWorld, limit: int = SHORT) -> pd.DataFrame:
 
 
 def source_of(part: Part, world: FlowWorld) -> str:
-    """SHA-256 of what a part learns from.
-
-    Of an encoder these are the training pairs and how they are mined, not the scored pairs themselves: which ones are
-    mined depends on the last bits of embeddings, and those on the processor. Of an in-context model these are training
-    pairs, catalogue, halves and form of definitions: its prompts take minutes to write.
-    """
+    """SHA-256 of what a part learns from; of an encoder the training pairs and how they are mined (which ones are mined
+    depends on the last bits of embeddings, and those on the processor), of an in-context model training pairs,
+    catalogue, halves and form of definitions (its prompts take minutes to write)."""
     if part.kind == "nl2dsl":
         rows = rows_of(part, world)
         return pairs_hash(rows["prompt"].tolist(), rows["target"].tolist())
@@ -190,16 +170,8 @@ def take_or_train(
     part: Part, world: FlowWorld, output: Path, take: bool = True, limit: int = SHORT, least: int = 1, **machine
 ) -> Adapter:
     """The shipped part where it fits and is wanted, else one trained at `output`, from where a training that was killed
-    goes on; an equal one that is finished there is taken.
-
-    Args:
-        limit: as for `rows_of`.
-        least: rows that it must find to learn from.
-        machine: threads, progress.
-
-    Raises:
-        ValueError: the world has fewer.
-    """
+    goes on; an equal one that is finished there is taken. `limit`: as for `rows_of`; `machine`: threads, progress.
+    Raises ValueError where the world has fewer rows to learn from than the `least`."""
     found = find(part, world) if take else NONE
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
@@ -231,11 +203,8 @@ def learning_curve(
 
 def readers(world: FlowWorld, prompts: int, output: Path, **machine) -> dict[str, Adapter]:
     """The in-context models of both halves by name: the shipped ones where both fit, whatever number of prompts they
-    learned from; else trained in the folder `output` on so many prompts each.
-
-    Raises:
-        ValueError: the world is too small for any prompt over one half.
-    """
+    learned from; else trained in the folder `output` on so many prompts each. Raises ValueError where the world is too
+    small for any prompt over one half."""
     both = reader_parts(prompts, world.seed)
     how = {"take": all(find(part, world).folder for part in both), "limit": in_context.LIMIT, **machine}
     return {part.name: take_or_train(part, world, output / part.name, **how) for part in both}
@@ -259,11 +228,9 @@ def ship_part(part: Part, book: Workbook, root: Path = ROOT, progress: bool = Fa
 
 def flow_recipes() -> dict[str, Recipe]:
     """How `make train` makes each part, and the lists of few-shots that come with the project."""
-    world = {"01_data_gen": ("flows.parquet", "catalogue.jsonl")}
-    found: dict[str, Recipe] = {}
+    world, found = {"01_data_gen": ("flows.parquet", "catalogue.jsonl")}, dict[str, Recipe]()
     for part in all_parts():
-        taken_by = "09_dsl_ablation" if part.kind == "in_context" else "08_dsl_retrieval"
-        make = functools.partial(ship_part, part)
-        found[part.name] = Recipe(f"{part.size:,} rows, {part.settings}", taken_by, world, make)
+        about = f"{part.size:,} rows, {part.settings}", "09_dsl_ablation" if part.half else "08_dsl_retrieval"
+        found[part.name] = Recipe(*about, world, functools.partial(ship_part, part))
     lists = {"08_dsl_retrieval": ("few_shots.parquet",), "09_dsl_ablation": ("ablation_scores.parquet",)}
     return found | {"few_shots": Recipe("that notebooks 01, 08 and 09 found", "10_transfer", lists, ship_lists)}

@@ -33,13 +33,8 @@ AUDITED, OTHERS = 5, 50  # queries that are computed again, each among so many t
 
 
 class Search:
-    """Search by one encoder, which is loaded when it is first needed.
-
-    Attributes:
-        model: the encoder.
-        base: SHA-256 of the encoder without adapter.
-        audited, agreed: lists of the project that were computed again, and how many of them were the same.
-    """
+    """Search by one encoder, which is loaded when it is first needed. `audited` lists of the project were computed
+    again, of which so many `agreed`."""
 
     def __init__(self, encoder: str, data: Path, adapter: Path | None = None, root: Path = ROOT, progress=False):
         """`encoder`: its name; `data`: folder of the run's artifacts; `adapter`: folder of a LoRA adapter of it."""
@@ -48,15 +43,13 @@ class Search:
 
     @functools.cached_property
     def model(self):
+        """The encoder."""
         return load_encoder(locate(self.encoder), cores(), self.adapter)
 
     @functools.cached_property
     def base(self) -> str:
+        """SHA-256 of the encoder without adapter."""
         return _hash_of(self.encoder) if self.adapter else weights_hash(self.model)
-
-    @functools.cached_property
-    def _known(self) -> list[str]:
-        return [self.base, sha256_of(self.adapter / WEIGHTS) if self.adapter else ""]
 
     def embed(self, texts: Sequence[str], keep: str = "") -> np.ndarray:
         """Unit vectors of texts; `keep` names the file of the run's that keeps them for the next one."""
@@ -66,15 +59,9 @@ class Search:
     def nearest(
         self, documents: Sequence[str], queries: Sequence[str], k: int, vectors: Callable[[], tuple] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The `k` nearest documents of each query, best first, and the cosine of the first; see
-        `lib.retrieval.neighbours.nearest`.
-
-        Args:
-            vectors: gives those of documents and queries, where they are known or have to be kept.
-
-        Returns:
-            row numbers of documents (queries, k or as many as there are), and cosines (queries,).
-        """
+        """The `k` nearest documents of each query, best first: row numbers (queries, k or as many as there are), and
+        the cosine of the first (queries,); see `lib.retrieval.neighbours.nearest`. `vectors` gives those of documents
+        and queries, where they are known or have to be kept."""
 
         def find(documents, queries, whole=False):
             known = vectors() if whole and vectors else (self.embed(documents), self.embed(queries))
@@ -97,7 +84,8 @@ class Search:
         documents, queries, k = list(documents), list(queries), min(k, len(documents))
         if not (k and queries):
             return np.empty((len(queries), k), dtype=np.int64), np.zeros(len(queries))
-        key = hashlib.sha256(json.dumps([how, *self._known, documents, queries]).encode()).hexdigest()
+        known = self.base, sha256_of(self.adapter / WEIGHTS) if self.adapter else ""
+        key = hashlib.sha256(json.dumps([how, *known, documents, queries]).encode()).hexdigest()
         shipped, own = (read_lists(path, key) for path in (self.root / SHIPPED, self.data / OWN))
         for kept in (shipped, own):
             if key in kept and kept[key].shape[1] >= k:

@@ -85,8 +85,3 @@ def test_answers_are_the_likeliest_that_the_grammar_allows(tiny, reference, batc
     for grammar in (WORDS, NUMBER, LOOP):
         assert model.generate(PROMPTS, max_new_tokens=24, grammars=grammar) == [reference(p, grammar) for p in PROMPTS]
         assert model.finished == [grammar != LOOP] * len(PROMPTS)
-
-
-def test_a_bad_grammar_is_refused(tiny):
-    with pytest.raises(GrammarError, match="nothing"):
-        LocalModel(tiny, threads=1).generate(PROMPTS, grammars="start: nothing")

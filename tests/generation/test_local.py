@@ -10,7 +10,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from lib.generation import decoding, local
 from lib.generation.decoding import GrowingAnswers, repeats
 from lib.generation.local import LocalModel, conversation_tokens, token_ids
-from lib.generation.models import ModelError
 from lib.workbook.machine import cores
 
 PROMPTS = [
@@ -156,40 +155,22 @@ def test_answers_from_the_cache_do_not_load_the_model(tiny, tmp_path, monkeypatc
     assert again.costs == first.costs
 
 
-def test_only_what_is_missing_is_computed(tiny, tmp_path, runs, reference):
-    load(tiny, cache=tmp_path).generate(PROMPTS[:4], max_new_tokens=6)
-    runs.clear()
-    model = load(tiny, cache=tmp_path)
-    assert model.generate(PROMPTS, max_new_tokens=6) == [reference(prompt, 6)[1] for prompt in PROMPTS]
-    assert [len(batch) for batch in runs] == [2]
-
-
 # ---------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
     ("prompts", "settings"),
     [
-        ("one text", {}),
         (["a", ""], {}),
         (["fox " * 300], {}),
         (["a"], {"max_new_tokens": 256}),
-        (["a"], {"stop": "text"}),
         (["half \ud83d"], {}),
-        (["fox"], {"grammars": 'half: "\ud83d"'}),
     ],
 )
 def test_bad_input_is_refused(tiny, tmp_path, prompts, settings):
     with pytest.raises(ValueError, match=r"must be lists|window of 256|lone surrogate"):
         load(tiny, cache=tmp_path).generate(prompts, **settings)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_model_without_a_chat_template_says_so(tiny):
-    model = load(tiny)
-    model.tokenizer.chat_template = None
-    with pytest.raises(ModelError, match="chat template"):
-        model.generate(["a"], chat=True)
 
 
 # ---------------------------------------------------------------- on a GPU

@@ -1,12 +1,10 @@
 """Tiny random models, which `locate` finds by name."""
 
-import numpy as np
 import pytest
 import torch
 
 from lib.generation import tiny
 from lib.generation.models import folder_hash, locate
-from lib.retrieval.dense import encode, load_encoder
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +21,3 @@ def test_they_are_the_same_wherever_they_are_made(name, cache, tmp_path):
     made = sorted((path, path.stat().st_mtime_ns) for path in cache.rglob("*.json"))
     locate(name, cache)
     assert sorted((path, path.stat().st_mtime_ns) for path in cache.rglob("*.json")) == made
-
-
-def test_the_encoder_tells_texts_apart_and_finds_the_like(cache):
-    texts = ["Save new mails in Dropbox", "Save mails in Dropbox", "Play some jazz", "日本語 🎷"]
-    vectors = encode(load_encoder(locate("tiny-encoder", cache)), texts)
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
-    cosines = vectors @ vectors.T
-    assert cosines[0, 1] > cosines[0, 2] > -1
-    assert len(np.unique(cosines.round(4))) == 7

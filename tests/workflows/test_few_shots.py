@@ -10,14 +10,11 @@ from lib.workflows.few_shots import (
     balanced_sample,
     definition_coverage,
     few_shot_scores,
-    jaccard,
     lexical_shots,
-    oracle_shots,
     permuted_targets,
     random_shots,
     ranked_shots,
     scored_pairs,
-    shot_positions,
 )
 
 APIS = list("abcdefgh")
@@ -89,18 +86,6 @@ def test_permuted_targets_stay_with_their_kind(mined, training):
 # ---------------------------------------------------------------- few-shots
 
 
-@pytest.mark.parametrize("k", [6, 70])
-def test_the_oracle_shows_the_most_similar_flows_in_any_order(flows, training, k):
-    shots = oracle_shots(flows, training, k, seed=0)
-    pd.testing.assert_frame_equal(shots, oracle_shots(flows, training.sample(frac=1, random_state=0), k, seed=0))
-    assert (shots["shot"] != oracle_shots(flows, training, k, seed=1)["shot"]).any(), "of ties others"
-    right, names = flows.set_index("pair")["apis"], training.set_index("pair")["apis"]
-    for pair, group in shots.groupby("pair"):
-        best = sorted((jaccard(right[pair], other) for other in names), reverse=True)[:k]
-        assert [jaccard(right[pair], names[shot]) for shot in group["shot"]] == best
-        assert group["shot"].is_unique
-
-
 def test_random_shots_are_distinct_and_seeded_by_the_flow(flows, training):
     shots = random_shots(flows, training, 10, seed=0)
     assert shots.groupby("pair")["shot"].nunique().eq(10).all()
@@ -133,12 +118,6 @@ def test_lexical_shots_share_words_and_ties_keep_the_order():
     asked = pd.DataFrame({"pair": ["x"], "request": ["Post this form, please"]})
     assert lexical_shots(asked, training, 3)["shot"].tolist() == ["q", "p", "r"]
     assert lexical_shots(asked, training, 1)["shot"].tolist() == ["q"]
-
-
-def test_positions_are_indexed_by_pair():
-    shots = ranked_shots(["x", "y"], ["p", "q", "r"], np.array([[2, 0], [1, 2]]))
-    assert shot_positions(shots, ["r", "q", "p"], 2).to_dict() == {"x": [0, 2], "y": [1, 0]}
-    assert shot_positions(shots, ["r", "q", "p"], 1)["y"] == [1]
 
 
 # ---------------------------------------------------------------- definitions

@@ -171,7 +171,6 @@ def test_a_few_shot_is_never_of_the_same_family():
     assert value["p1", "pretrained", "lcs", 1] == pytest.approx(1 / 2)  # p3's flow for p1's
     assert value["p1", "pretrained", "jaccard", 5] == pytest.approx(1 / 4)  # p3 and p4: a half and nothing
     assert value["p1", "random", "lcs", 1] == value["p1", "random", "jaccard", 5] == pytest.approx(1 / 4)
-    assert value["p3", "oracle_shots", "lcs", 1] == pytest.approx(1 / 2)
 
 
 def test_edits_of_an_edit_are_of_its_family_in_any_order():

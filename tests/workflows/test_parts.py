@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from lib.generation.local import load_tokenizer
-from lib.report import train as command
 from lib.retrieval.training import Tuning
 from lib.workbook.artifacts import ROOT
 from lib.workbook.parameters import notebook_parameters, read_profile
@@ -223,9 +222,3 @@ def test_a_part_is_made_once_and_anew_where_one_pair_changed(make_world, tmp_pat
     assert "other pairs" in shipped("tst-48", *known, tmp_path).reason
     with pytest.raises(ValueError, match="too small for tst-90: it has 48 rows"):
         module.ship_part(part_of("tst", 90), book, tmp_path)
-
-
-def test_a_part_that_does_not_exist_is_an_error(capsys):
-    assert command.make_parts(["smoke", "tst-10000"]) == 1
-    assert "no part is called tst-10000; did you mean tst-100000?" in capsys.readouterr().err
-    assert command.make_parts([]) == 2
