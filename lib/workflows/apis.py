@@ -165,11 +165,11 @@ class Operation:
             return [{name: text if name == "Key" else _shortened(text) for name, text in field.metadata.items()}
                     for field in fields]  # fmt: skip
 
-        kept = {name: value for name, value in self.metadata.items() if name != "IsInTrainingSet"}
+        kept, outputs = self.metadata, bounded(self.returns)
+        del kept["IsInTrainingSet"]
         kept |= {name: _shortened(kept[name], MOST_DESCRIPTION) for name in ("Description", "DisplayName")}
         kept |= {"ParametersInfo": bounded(p for p in self.parameters if p in shown), "ResponseSchema": []}
         room = MOST_RECORD - len(json.dumps(kept, ensure_ascii=False))
-        outputs = bounded(self.returns)
         used = itertools.accumulate(len(json.dumps(output, ensure_ascii=False)) + 2 for output in outputs)
         kept["ResponseSchema"] = [output for output, length in zip(outputs, used, strict=True) if length <= room]
         return json.dumps(kept, ensure_ascii=False)

@@ -26,7 +26,7 @@ from lib.workflows.language import Branch, Call, Flow, If, Statement, calls, par
 from lib.workflows.pairs import COLUMNS, SPLITS, normal_form, pair_of
 from lib.workflows.planning import FlowDistribution, FlowPlan, draw_plan
 from lib.workflows.steps import TRIGGER, Output, Unsayable, step
-from lib.workflows.wording import HABITS, Draft, Parts, Wordings, composed, draw_build, last_part, typed
+from lib.workflows.wording import HABITS, Draft, Wordings, composed, last_part, typed
 
 CHUNK = 1000  # pairs that a process makes at a time
 MOST_ATTEMPTS = 200
@@ -39,7 +39,10 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         Unsayable: an output to test or a value is wanting.
     """
     day_layout, clock = rng.choice(HABITS["day_layouts"]), rng.choice(HABITS["clocks"])
-    build = draw_build(rng, len(plan.before), bool(plan.branches))
+    builds = dict(HABITS["builds"]) if plan.before or plan.branches else {"only": 1.0}
+    if len(plan.before) > 2:
+        del builds["action"]  # nobody says when after four actions
+    build = rng.choices(list(builds), list(builds.values()))[0]
     draft = Draft(rng, wordings, split, build == "telegraph", bool(plan.branches), day_layout, clock)
     opening, trigger = step(draft, plan.trigger)
     settings = _settings_of(plan.trigger, trigger, draft.visible)
@@ -61,7 +64,7 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         draft.visible = visible
         after, called = _sequence(draft, plan.after)
         statements = [*statements, If(tested, otherwise), *called]
-    request = typed(draft, composed(draft, build, Parts(opening, before, branches, after)))
+    request = typed(draft, composed(draft, build, opening, before, branches, after))
     flow = Flow((trigger, *statements))
     return request, Flow(_without_unused(flow.statements, {TRIGGER, *variables_used(flow)})), draft.said
 

@@ -41,10 +41,6 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff\uff
 COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a text, which stays
 
 
-class Unreadable(ValueError):
-    """A document that cannot be used; the message is the reason."""
-
-
 class _Loader(SafeLoader):
     """YAML with the scalars of JSON: dates are text, and so are yes, no, on and off."""
 
@@ -85,8 +81,8 @@ def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connecto
             connector = _unused(wanted, connectors)
             found = {api.name: api for api in reader.apis(connector, name)}
             if not found:
-                raise Unreadable("describes no operation")
-        except (RecursionError, Unreadable) as error:
+                raise InputError("describes no operation")
+        except (RecursionError, InputError) as error:
             reasons[file] = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             continue
         apis |= found
@@ -108,14 +104,14 @@ def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connecto
 
 
 def read_content(path: Path) -> Any:
-    """What a JSON or YAML file holds, its keys as text; raises Unreadable where it is neither.
+    """What a JSON or YAML file holds, its keys as text; raises InputError where it is neither.
 
     People save YAML as JSON, and JSON with comments or a comma too many.
     """
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise Unreadable(f"cannot be read: {error.strerror}") from error
+        raise InputError(f"cannot be read: {error.strerror}") from error
     try:
         text = raw.decode(json.detect_encoding(raw))
     except UnicodeDecodeError:
@@ -130,7 +126,7 @@ def read_content(path: Path) -> Any:
             return json.loads(bare, strict=False, parse_constant=str)
         except ValueError as error:
             broken.append(error)
-    raise Unreadable(f"is not {path.suffix[1:].upper()}: {one_line(broken[0])}")
+    raise InputError(f"is not {path.suffix[1:].upper()}: {one_line(broken[0])}")
 
 
 def _with_text_keys(value: Any) -> Any:
@@ -190,16 +186,16 @@ def _identifier(operation: dict, method: str, path: str) -> str:
 
 class _Reader:
     """The operations of a document and the fields of their schemas; its references do not leave the folder. Raises
-    Unreadable where it is no such document."""
+    InputError where it is no such document."""
 
     def __init__(self, file: Path, folder: Path):
         self.file, self.folder, self.document = file.resolve(), folder, read_content(file)
         if not isinstance(self.document, dict):
-            raise Unreadable("is no mapping")
+            raise InputError("is no mapping")
         if not {"swagger", "openapi"} & set(self.document):
-            raise Unreadable("is neither a Swagger 2 nor an OpenAPI 3 document")
+            raise InputError("is neither a Swagger 2 nor an OpenAPI 3 document")
         if not isinstance(self.document.get("paths"), dict):
-            raise Unreadable("has no mapping 'paths'")
+            raise InputError("has no mapping 'paths'")
         self.notes: list[str] = []  # what was changed and left out
         self.files: dict[Path, Any] = {}  # those that it refers to
         self.operation = ""  # the one at hand
@@ -256,7 +252,7 @@ class _Reader:
                     if isinstance(node, dict) and isinstance(node.get("$ref"), str):
                         file, _, pointer = node["$ref"].partition("#")
                         node["$ref"] = f"{(path.parent / unquote(file)).resolve() if file else path}#{pointer}"
-        except (Unreadable, OSError, ValueError):
+        except (OSError, ValueError):
             return None
         return self.files.get(path)
 

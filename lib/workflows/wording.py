@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -136,34 +136,18 @@ def last_part(key: str) -> str:
     return key.rpartition("/")[2].lower()
 
 
-class Parts(NamedTuple):
-    """The steps of a flow in words."""
-
-    trigger: str  # its clause
-    before: Sequence[str] = ()  # the actions before the condition, or all of them
-    branches: Sequence[tuple[str, list[str]]] = ()  # a condition and its actions each; an empty one stands for `else`
-    after: Sequence[str] = ()  # the actions after the condition
+Branches = Sequence[tuple[str, list[str]]]  # a condition and its actions each; an empty one stands for `else`
 
 
-def draw_build(rng: random.Random, n_before: int, conditional: bool) -> str:
-    """Which way to build the request of a flow, as `composed` takes it."""
-    weights = dict(HABITS["builds"])
-    if n_before > 2:
-        del weights["action"]  # nobody says when after four actions
-    if not n_before and not conditional:
-        weights = {"only": 1.0}
-    return rng.choices(list(weights), list(weights.values()))[0]
+def composed(
+    draft: Draft, build: str, trigger: str, before: Sequence[str], branches: Branches = (), after: Sequence[str] = ()
+) -> str:
+    """The text of a request, from words for its trigger and for the actions before, in and after a condition.
 
-
-def composed(draft: Draft, build: str, parts: Parts) -> str:
-    """The text of a request.
-
-    Args:
-        build: "trigger" ("When …, do …"), "wish" ("When …, I want to …"), "action" ("Do … when …, but only if …"),
-            "telegraph" ("new email -> post in Teams"), "steps" ("1. When … 2. … 3. …") or "only" (a trigger alone).
+    `build`: "trigger" ("When …, do …"), "wish" ("When …, I want to …"), "action" ("Do … when …, but only if …"),
+    "telegraph" ("new email -> post in Teams"), "steps" ("1. When … 2. … 3. …") or "only" (a trigger alone).
     """
-    pick, (trigger, before, branches, after) = draft.pick, parts
-    at_once = bool(branches) and not before  # the condition follows the trigger
+    pick, at_once = draft.pick, bool(branches) and not before  # the condition follows the trigger
     if build == "telegraph":
         opening, arrow = pick("TELEGRAPH")
         pieces = [*before]
@@ -190,12 +174,13 @@ def composed(draft: Draft, build: str, parts: Parts) -> str:
             text += ". " + capital(_in_style(pick("IF_STYLES"), branches))
         return text + _after(draft, after)
     if build == "wish" and not at_once:  # nobody wishes for a condition
-        return _framed(draft, pick("WISH_FIRST"), trigger, _body(draft, parts))
+        return _framed(draft, pick("WISH_FIRST"), trigger, _body(draft, before, branches) + _after(draft, after))
     if at_once and draft.rng.random() < MERGED_SHARE:
         trigger = pick("MERGED").replace("{T}", trigger).replace("{c}", branches[0][0])
-        body = " and ".join(branches[0][1]) + _further(draft, branches[1:]) + _after(draft, after)
+        body = " and ".join(branches[0][1]) + _further(draft, branches[1:])
     else:
-        body = _body(draft, parts)
+        body = _body(draft, before, branches)
+    body += _after(draft, after)
     template = pick("TRIGGER_PLAIN" if draft.rng.random() < PLAIN_SHARE else "TRIGGER_CHATTY")
     return _framed(draft, template, trigger, body)
 
@@ -209,27 +194,27 @@ def _framed(draft: Draft, template: str, trigger: str, body: str = "") -> str:
     return template.replace("{T}", trigger).replace("{B}", body)
 
 
-def _body(draft: Draft, parts: Parts) -> str:
-    """All that follows the trigger."""
-    text = "".join(parts.before[:1])
-    if len(parts.before) > 1:
+def _body(draft: Draft, before: Sequence[str], branches: Branches) -> str:
+    """What follows the trigger, up to the end of the condition."""
+    text = "".join(before[:1])
+    if len(before) > 1:
         two, middle, last = draft.pick("JOINS")
-        *first, end = parts.before
+        *first, end = before
         text = middle.join(first) + (last if first[1:] else two) + end
-    if parts.branches:
+    if branches:
         styles = draft.frames["IF_STYLES"]
         opening = [style for style in styles if OPENS_BODY.match(style[0])]
-        conditional = _in_style(draft.rng.choice(styles if text or not opening else opening), parts.branches)
+        conditional = _in_style(draft.rng.choice(styles if text or not opening else opening), branches)
         link = draft.pick("IF_LINKS") if text else ""
         text += link + (capital(conditional) if link.endswith(". ") else conditional)
-    return text + _after(draft, parts.after)
+    return text
 
 
 def _after(draft: Draft, actions: Sequence[str]) -> str:
     return draft.pick("POSTS") + " and ".join(actions) if actions else ""
 
 
-def _further(draft: Draft, branches: Sequence[tuple[str, list[str]]]) -> str:
+def _further(draft: Draft, branches: Branches) -> str:
     """The further branches of a condition whose first one has been said."""
     if not branches:
         return ""
@@ -240,7 +225,7 @@ def _further(draft: Draft, branches: Sequence[tuple[str, list[str]]]) -> str:
     return between + (capital(text) if between == ". " else text)
 
 
-def _in_style(style: Sequence[str], branches: Sequence[tuple[str, list[str]]], link: str = " and ") -> str:
+def _in_style(style: Sequence[str], branches: Branches, link: str = " and ") -> str:
     """Branches in words; `style` as in `IF_STYLES` of `data/flows/frames.yaml`, `link` stands between actions."""
     first, further, otherwise, between = style
     texts = []
