@@ -120,9 +120,7 @@ def _phrased(api: Operation, connector: Connector) -> Operation:
     else:
         verbs = [verb, *ENGLISH["synonyms"].get(verb, ())]
         phrases = [_placed(other, spoken) for other in verbs]
-        phrases += [
-            f"{frame} {verb} {spoken}" for frame in ("use {app} to", "go to {app} and", "have {app}", "let {app}")
-        ]
+        phrases += [f"{way} {verb} {spoken}" for way in ENGLISH["action_ways"]]
         terse = [_placed(verb, bare), f"{{app}}: {verb} {bare}", f"{verbs[-1]} {bare} ({{app}})"]
     return replace(api, phrases=tuple(phrases), terse=tuple(terse), clauses=tuple(_endings(api, verb)))
 
@@ -154,23 +152,20 @@ def _endings(api: Operation, verb: str) -> Iterator[str]:
         last, kind = parameter.key.rpartition("/")[2], parameter.kind
         slot = last if lasts[last] == 1 else parameter.key
         label = (kind == "container" and identified(parameter)) or label_of(parameter)
-        unsaid = (kind != "query" and LIKE["unsaid_label"].search(label)) or (
-            not reads and LIKE["set_by_the_app"].search(label)
-        )
+        unsaid = kind != "query" and LIKE["unsaid_label"].search(label)
+        unsaid = unsaid or (not reads and LIKE["set_by_the_app"].search(label))
         if label in labels or len(labels) > MOST_CLAUSES or unsaid or slot == APP or re.search(r"[{}\[\]|\n]", slot):
             continue
         labels.add(label)
         way = kind if kind in ENGLISH["endings"] else "known" if api.trigger or reads else "set"
-        verb = "are" if _is_plural(label) else "is"
+        be = "are" if _is_plural(label) else "is"
         for text in ENGLISH["endings"][way]:
-            yield text.replace("{l}", label).replace("{is}", verb).replace("{v}", f"{{{slot}}}")
+            yield text.replace("{l}", label).replace("{is}", be).replace("{v}", f"{{{slot}}}")
 
 
 def imperative(text: str) -> tuple[str, str] | None:
     """Verb in the base form, and object with its article; None where the text does not begin with a verb and an object.
-
-    Raises:
-        Unsaid: nobody would say it.
+    Raises Unsaid where nobody would say it.
 
     >>> imperative("Creates a new ticket with the given title")
     ('create', 'a new ticket with the title')
@@ -199,9 +194,7 @@ def imperative(text: str) -> tuple[str, str] | None:
 
 def clause(text: str) -> tuple[str, str] | None:
     """What happens when a trigger fires, as its verb and a clause in the present tense; None where nothing happens.
-
-    Raises:
-        Unsaid: nobody would say it.
+    Raises Unsaid where nobody would say it.
 
     >>> clause("When a new ticket is created")
     ('is', 'a new ticket is created')
@@ -209,14 +202,13 @@ def clause(text: str) -> tuple[str, str] | None:
     found = LIKE["happening"].search(text)
     words = _spoken(re.split(r"[.;,]\s", found[1] if found else text)[0]).split()
     for place, verb in enumerate(words[1:], start=1):
-        participle = verb in WORDS["participles"] or (verb.endswith("ed") and len(verb) > 4)
-        ends = not {*words[place + 1 : place + 2]} - WORDS["prepositions"]  # "closed tickets" is a thing
-        if verb not in WORDS["happens"] and not (participle and ends):
-            continue
         subject, rest = _with_article(" ".join(words[:place]), indefinite=True), words[place + 1 :]
-        if verb not in WORDS["happens"]:
-            verb, rest = "are" if _is_plural(_noun(subject)) else "is", words[place:]
-        return (verb, _sayable(" ".join([subject, verb, *rest]))) if rest or verb not in ("is", "are", "has") else None
+        participle = verb in WORDS["participles"] or (verb.endswith("ed") and len(verb) > 4)
+        if verb not in WORDS["happens"] and participle and (not rest or rest[0] in WORDS["prepositions"]):
+            verb, rest = "are" if _is_plural(_noun(subject)) else "is", words[place:]  # "closed tickets" is a thing
+        if verb in WORDS["happens"]:
+            told = rest or verb not in ("is", "are", "has")
+            return (verb, _sayable(" ".join([subject, verb, *rest]))) if told else None
     return None
 
 
