@@ -84,7 +84,7 @@ class RetrievalBench:
 
         Args:
             given: a function of a query (its columns are attributes) and the frame of its persona's items, which
-                returns a score for each; a frame of query, item and score, or rank (from 1); or a TREC run file. Rows
+                returns a score for each; a frame of query, item and rank (from 1), or score; or a TREC run file. Rows
                 of training queries are left out. A query that is not ranked finds nothing; a warning counts these.
             name: for error messages.
 
@@ -96,18 +96,24 @@ class RetrievalBench:
         if callable(given):
             own, scores = dict(list(self.items.sort_values("item").groupby("persona"))), []
             for query in self.asked.itertuples(index=False):
-                scores.append(np.asarray(given(query, own[query.persona])))
-                if scores[-1].shape != (n := len(own[query.persona]),):
+                items = own[query.persona].reset_index(drop=True)
+                found, n = given(query, items.copy()), len(items)
+                scores.append(np.asarray(found.reindex(items.index) if isinstance(found, pd.Series) else found))
+                if scores[-1].shape != (n,):
                     raise InputError(f"{name}, query {query.query}: {n} items, but scores of shape {scores[-1].shape}")
             given = pairs.assign(score=np.concatenate(scores))
-        run = given if isinstance(given, pd.DataFrame) else read_trec_run(given)
-        by = "score" if "score" in run else "rank"
+        run = read_trec_run(given) if isinstance(given, str | Path) else given
+        if not isinstance(run, pd.DataFrame):
+            raise InputError(f"{name}: is a {type(run).__name__}, but may be a function, a frame or a path")
+        by = "rank" if "rank" in run else "score"
         if lacking := {"query", "item", by} - set(run):
-            raise InputError(f"{name}: has no column {min(lacking)}: it needs query, item, and score or rank")
+            raise InputError(f"{name}: has no column {min(lacking)}: it needs query, item, and rank or score")
         unknown = run.loc[~run["query"].isin(self.queries["query"]), "query"]
         if len(unknown):
-            raise InputError(f"{name}: there is no query {unknown.iloc[0]!r}, but {self.asked['query'].iloc[0]!r}, say")
+            raise InputError(f"{name}: there is no query {unknown.iloc[0]}, but {self.asked['query'].iloc[0]}, say")
         run = run.loc[run["query"].isin(self.asked["query"]), ["query", "item", by]].reset_index(drop=True)
+        if len(run) == 0:
+            raise InputError(f"{name}: ranks no evaluation query")
         if lost := len(self.asked) - run["query"].nunique():
             log.warning("%s: %d evaluation queries of %d are not ranked and find nothing", name, lost, len(self.asked))
         if len(foreign := run[~relevant_pairs_mask(run, pairs)]):

@@ -89,7 +89,7 @@ def test_queries_that_are_not_ranked_find_nothing_and_are_counted(bench, frame, 
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("query", "q-other", "there is no query 'q-other', but 'p"),
+        ("query", "q-other", "there is no query q-other, but p"),
         ("item", "p0-other", "item 'p0-other' is none of those of the persona that asks"),
         ("score", float("nan"), r"score of query p\d+-q\d, item p.*: is no finite number"),
     ],
@@ -108,7 +108,9 @@ def test_a_wrong_form_is_refused_in_one_sentence(bench, frame, tmp_path):
     path.write_text("q1 Q0 a 1 2.5 tag\nq1 Q0 a 1 high tag\n")
     wrong = {
         r"query p\d+-q\d: \d+ items, but scores of shape \(1,\)": lambda query, items: [1.0],
-        "has no column rank: it needs query, item, and score or rank": frame.drop(columns="score"),
+        "has no column score: it needs query, item, and rank or score": frame.drop(columns="score"),
+        "mine: ranks no evaluation query": frame[~frame["query"].isin(bench.asked["query"])],
+        "0 is below 1": frame.assign(rank=frame.groupby("query").cumcount()),
         "stands twice": pd.concat([frame, frame]),
         r"mine\.run, line 2: expected `query Q0 item rank score tag`": path,
     }
