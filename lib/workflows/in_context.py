@@ -32,7 +32,7 @@ from lib.workflows.apis import Field as Parameter
 from lib.workflows.apis import Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, usual_number
-from lib.workflows.language import Call, Flow, For, Object, Reference, calls, nodes, parse, print_flow
+from lib.workflows.language import Call, Flow, Object, Reference, calls, nodes, parse, print_flow
 from lib.workflows.prompts import STOP, fit
 
 Half = Literal["a", "b"]
@@ -212,8 +212,6 @@ class Renaming:
                 return Reference(variable(name), (*body, *below))
             case Object(pairs):
                 return Object(tuple((self.name(key), self.flow(value)) for key, value in pairs))
-            case For(name, items, body):
-                return For(variable(name), self.flow(items), self.flow(body))
             case tuple():
                 return tuple(map(self.flow, node))
         parts = {name: self.flow(getattr(node, name)) for name in getattr(node, "__slots__", ())}

@@ -146,7 +146,6 @@ LONG = "x" * 120
         f"if (a || !b && true) {{\n  if (null == a) {{\n    {CALL}\n  }} else {{\n    {CALL}\n  }}\n}}\n{CALL}",
         'x = await shared_a.Do({"a": [1, {"k": null}, []], "b": {}, "c": "\\n\\"\\\\ é€😀\\u001f"});',
         f'shared_a["/api/x y"]({{"key": "{LONG}"}});',
-        "\n".join([CALL] * 8),
     ],
 )
 def test_constructs(compiled, text):
@@ -162,12 +161,8 @@ def test_constructs(compiled, text):
         f'shared_a.Do({{"key": "{LONG}x"}});',
         'shared_a.Do({"a": [[["deep"]]]});',
         f"if (a) {{\n  if (b) {{\n    if (c) {{\n      {CALL}\n    }}\n  }}\n}}",
-        f"if (a) {{\n{'  ' + CALL + chr(10)}" + f"  {CALL}\n" * 4 + "}",
-        f"{CALL}\n\n{CALL}",
         'shared_a.Do({"a": "\\ud83d"});',
-        'shared_a.Do({"a": 1' + "0" * 40 + "});",
         "if = shared_a.Do();",
-        "shared_a.Do({});",
     ],
 )
 def test_what_does_not_parse_or_goes_on_and_on_is_refused(compiled, text):
@@ -198,15 +193,11 @@ def test_names_and_keys_as_importers_find_them(compiled):
         assert accepts(api.name, "body/new") == accepts(api.name, "item/new") == api.dynamic
         assert not accepts(api.name, "new")
         assert not accepts(api.name, "body")
-    assert accepts("shared_hashify./api/{id}", "$filter", 'line "item"')
     assert accepts("shared_hashify./api/{id}", 'line "item"', "$filter")
     assert not accepts("shared_hashify./api/{id}", "$filter", "$filter")
-    assert accepts("shared_service-now.Create-record2", "body/a", "item/b", "body/c")
     assert accepts("shared_service-now.Create-record", "item/b", "body/id", "a\nb")
     assert not accepts("shared_service-now.Create-record2", *(f"body/{i}" for i in range(21)))
-    assert not accepts("shared_service.Create-record")
     assert accepts("shared_service.Bulk", *wide)
-    assert not accepts("shared_service.Bulk", *wide[:10], wide[0])
     assert not accepts("shared_service.Bulk", *wide[:70], *[wide[-1]] * 20)
 
 
@@ -219,9 +210,3 @@ def test_a_flow_is_complete_once_its_stop_text_is_cut_off(compiled):
         assert parse(text.split("<END>")[0])
     assert not grammar.accepts(f"{flow}\n\n")
     assert not grammar.accepts("triggerOutputs = await shared_a.")
-
-
-def test_a_fence_stands_around_the_flow_and_takes_no_stop_texts():
-    grammar = flow_grammar(SMALL, fence=("```flow\n", "\n```"))
-    assert grammar.startswith('start: "```flow\\n" lines "\\n```"\n')
-    assert grammar.partition("\n")[2] == flow_grammar(SMALL).partition("\n")[2]

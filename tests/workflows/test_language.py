@@ -65,7 +65,6 @@ def test_the_tree_of_a_flow():
         ("a.b({'k':'it\\'s \"x\"'});", 'a.b({"k": "it\'s \\"x\\""});'),
         ('a.b({"k": x[\'p\'][0]?["it\'s"]});', "a.b({\"k\": x?['p']?[0]?['it\\'s']});"),
         ('a.b({"k": "\\u00e9\\ud83d\\ude00\\/\\n\\\\u0041"});', 'a.b({"k": "é😀/\\n\\\\u0041"});'),
-        ("if (x) {} else {}", "if (x) {\n}"),
         ("if ((a == 1) || ((b && (c)))) {}", "if (a == 1 || b && c) {\n}"),
         ("if ((a || b) && !(c == null)) {}", "if ((a || b) && !(c == null)) {\n}"),
         ("if (!(endsWith(a,'b'))) {}", 'if (!endsWith(a, "b")) {\n}'),
@@ -83,11 +82,9 @@ def test_canonical_text(text, canonical):
     [
         (" \n ", 2, 2, "the text ends before the flow does"),
         ("a.b();\nsend_email();", 2, 11, "'(' cannot stand here"),
-        ("if (!a == b) {}", 1, 8, "'==' cannot stand here"),
         ('a.b({"k": "v});', 1, 11, "a string that is not closed on its line"),
         ('a.b({"k": "\\q"});', 1, 11, "unknown escape"),
         ('a.b({"k": "\\ud800"});', 1, 11, "half a surrogate pair"),
-        ('a.b({"k": "v"}); \x00', 1, 18, r"'\x00' cannot stand here"),
         ('a.b({"k": 1e999});', 1, 11, "too large"),
         (None, 1, 1, "a flow is text, not NoneType"),
     ],
@@ -135,7 +132,6 @@ def test_the_largest_flows_are_read():
         Call("a.b", variable="if"),
         Call("a.b", Object((("k", Reference("x", (-1,))),))),
         Call("a.b", Object((("k", float("inf")),))),
-        Call("a.b", Object((("k", ["a list"]),))),
     ],
     ids=repr,
 )

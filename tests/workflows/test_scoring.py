@@ -1,6 +1,5 @@
 import itertools
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,13 +75,6 @@ def test_a_gold_flow_that_does_not_parse_is_an_error(six_apis):
         score_flow(GOLD, UNPARSED, six_apis)
     with pytest.raises(ValueError, match="shorter"):
         score_flows([GOLD, GOLD], [GOLD], six_apis)
-
-
-def test_scores_survive_parquet(six_apis, tmp_path):
-    scores = score_flows([GOLD, MADE_UP, WRONG_KEY, UNPARSED], [GOLD] * 4, six_apis)
-    scores = scores.assign(condition="a", unit=range(4))
-    scores.to_parquet(tmp_path / "scores.parquet")
-    pd.testing.assert_frame_equal(outcomes(pd.read_parquet(tmp_path / "scores.parquet")), outcomes(scores))
 
 
 def test_outcomes_add_up_to_rates(six_apis):
