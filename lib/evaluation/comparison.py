@@ -139,11 +139,8 @@ def ratios(
     return pd.DataFrame({"k": list(cutoffs), "ratio": ratio, "ci_low": low, "ci_high": high})
 
 
-# ---- rates whose denominator is itself an outcome, such as "with a made-up name, of the flows that parse"
-
-
 def rates(outcomes: pd.DataFrame, percent: Collection[str], samples: int, seed: int) -> pd.DataFrame:
-    """Each condition's value of each metric over the units that count, with a 95% interval.
+    """Each condition's value of each metric over the units that count, such as flows that parse, with a 95% interval.
 
     Args:
         outcomes: columns condition, unit (a flow), metric, numerator (0-1), denominator (1 where the unit counts, else
@@ -167,8 +164,7 @@ def rate_differences(
     outcomes: pd.DataFrame, pairs: Sequence[tuple[str, str]], percent: Collection[str], samples: int, seed: int
 ) -> pd.DataFrame:
     """Differences a − b of pairs of conditions of `rates`, on the units that count on both sides: columns a, b, metric,
-    delta, ci_low, ci_high, n (units that both have), counted_both (of them: those that count on both sides).
-    """
+    delta, ci_low, ci_high, n (units that both have), counted_both (of them: those that count on both sides)."""
     rows, metrics, values = [], outcomes["metric"].unique(), _values(outcomes)
     scale = np.where(pd.Index(metrics).isin(list(percent)), 100.0, 1.0)
     for a, b in pairs:

@@ -80,7 +80,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 
 def replace_folder(fresh: Path, target: Path) -> None:
-    """Put a folder of the same disk in the place of another."""
+    """Put a folder of the same disk in another's place."""
     if target.exists():
         shutil.rmtree(target)
     os.replace(fresh, target)
@@ -103,23 +103,16 @@ def sidecar_of(path: Path) -> Path:
 
 
 class Workbook:
-    """What one notebook reads and writes, for one profile.
-
-    Attributes:
-        data: folder of the files that notebooks exchange, `data/generated/<profile>/`.
-        report: folder of the report, `reports/<profile>/`.
-        spending: where a model behind an endpoint keeps what this notebook spent on it.
-        inputs: {file that was read: its hash}, which the sidecars of what is written name.
-    """
+    """What one notebook reads and writes, for one profile."""
 
     def __init__(self, notebook: str, parameters: Parameters, root: str | Path = ROOT):
         self.notebook = notebook
         self.parameters = parameters
         self.root = Path(root)
-        self.data = self.root / "data" / "generated" / parameters.profile
+        self.data = self.root / "data" / "generated" / parameters.profile  # what notebooks exchange
         self.report = self.root / "reports" / parameters.profile
-        self.spending = self.data / f"{notebook}.spending.json"
-        self.inputs: dict[str, str] = {}
+        self.spending = self.data / f"{notebook}.spending.json"  # at an endpoint, by this notebook
+        self.inputs: dict[str, str] = {}  # {file that was read: its hash}, for the sidecars of what is written
 
     def read(self, name: str) -> pd.DataFrame:
         """The table `name` of an earlier notebook. Raises ArtifactError where the file or its sidecar is missing, or
@@ -162,8 +155,8 @@ class Workbook:
                 )
 
     def parameters_of(self, file: str) -> Parameters:
-        """The parameters of the notebook that wrote an artifact as they are declared now: what it has no longer is left
-        out, what is new has its default. Raises as `read` does, or ProfileError where no such notebook is there."""
+        """The parameters of the notebook that wrote an artifact, as far as it has them now; new ones as by default.
+        Raises as `read` does, or ProfileError where no such notebook is there."""
         written = self._verify(self.data / file)
         return notebook_parameters(written["notebook"], written["parameters"])
 
@@ -182,8 +175,6 @@ class Workbook:
             )
         self.inputs[path.name] = written["sha256"]
         return written
-
-    # ---- writing (nothing is returned: a cell that ends with it shows no path of this machine)
 
     def write(self, name: str, frame: pd.DataFrame) -> None:
         """Write a table for later notebooks; deterministic bytes for the same frame."""

@@ -29,9 +29,8 @@ BATCH_RUNNERS = ("papermill", "nbconvert", "nbclient")  # execute a notebook wit
 
 
 def use_style() -> None:
-    """The workbook's one style of figures and, where somebody watches in JupyterLab, of tables; the book has theirs
-    already. Figures have no background and grey type, which reads on white and on black. From here on, what a cell has
-    freed goes back to the system when it ends."""
+    """The workbook's one style of figures, whose grey type without a background reads on white and on black, and, where
+    somebody watches, of tables. From here on, what a cell has freed goes back to the system when it ends."""
     shell = get_ipython()
     if shell is not None:
         shell.events.register("post_run_cell", return_freed_memory)
@@ -91,12 +90,8 @@ def show_figure(book: Workbook, name: str, figure: Figure, title: str, alt: str,
 
 
 def label_lines(axis, ends: dict[str, tuple[float, float, str]], gap: float) -> None:
-    """Write each line's name at its right end instead of in a legend, moved apart where they would overlap.
-
-    Args:
-        ends: {name: (x, y, colour)}.
-        gap: smallest vertical distance between two names, in units of the axis.
-    """
+    """Write each line's name at its right end, {name: (x, y, colour)}, instead of in a legend; moved apart to at least
+    `gap`, in units of the axis."""
     height = float("-inf")
     for name, (x, y, color) in sorted(ends.items(), key=lambda end: end[1][1]):
         height = max(y, height + gap)
@@ -116,13 +111,9 @@ def interval(value: float, low: float, high: float, decimals: int = 1) -> str:
 
 
 def beside_published(rows: pd.DataFrame, names: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """A table for readers, one row a method: at each K our value with its interval, and the paper's.
-
-    Args:
-        rows: columns method, k, value, ci_low, ci_high, published, and over_queries where the paper's is a mean over
-            queries and ours is none; one row for each method and K.
-        names: of methods that have another name here than `label` gives.
-    """
+    """A table for readers, one row a method, with another name than `label` gives or that: at each K our value with its
+    interval, and the paper's. Rows have columns method, k, value, ci_low, ci_high, published, and over_queries where
+    the paper's is a mean over queries and ours is none."""
     methods = rows["method"].unique()
     table = {"method": [names[method] if names and method in names else label(method) for method in methods]}
     for k, part in rows.groupby("k"):
@@ -160,13 +151,11 @@ def show_table(
     """Show a frame as an HTML table with a caption; everything in it is escaped.
 
     Args:
-        frame: columns in the order shown; missing values appear as a dash.
+        frame: columns in the order shown; missing values appear as a dash, floats with so many decimals.
         caption: what is counted, in which units, over how many.
-        decimals: of floating-point columns.
         best: {column: "max" or "min"}; the best value of the column (of an interval, its first number) is set bold and
             marked with a star, which the caption explains.
-        text_columns: columns of running text, aligned left.
-        code_columns: columns of code, set as it is.
+        text_columns, code_columns: those of running text, aligned left, and of code, set as it is.
     """
     marked = set()
     for column, which in (best or {}).items():

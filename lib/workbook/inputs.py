@@ -123,7 +123,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, dict]]:
 
 def read_json_records(path: str | Path) -> list[tuple[str, object]]:
     """Records of a file that holds a JSON list, one JSON object or JSON lines, each with its place (`record 3`). Raises
-    InputError where the file cannot be read or is none of these; it names file and line."""
+    InputError, which names file and line, where it is none of these."""
     text = read_text(path)
     try:
         content = parse_json(text)
@@ -150,8 +150,7 @@ def read_yaml(path: str | Path, adapter: TypeAdapter | None = None, strict: bool
 
 
 def parse_yaml(text: str) -> Any:
-    """The content of a YAML text of one document. Raises ValueError, which names the line, for what is none, or what
-    this module does not let through."""
+    """The content of a YAML text of one document. Raises ValueError, which names the line, for what is none here."""
     return compose_and_construct(text, SafeLoader, _check_strictly)
 
 

@@ -152,9 +152,8 @@ def check_names(names: Iterable[str], where: str) -> None:
 
 
 def notebook_parameters(notebook: str, values: dict[str, Any] | None = None, /, **changes: Any) -> Parameters:
-    """The defaults of a notebook, changed by those of some values that it knows (a whole profile, say), and by
-    `changes`, all of which it must know. Raises ProfileError, which names notebook and parameter, where a value is of a
-    wrong type or out of range."""
+    """The defaults of a notebook, changed by those of some values (a profile, say) that it knows, and by `changes`,
+    which it must know. Raises ProfileError, which names notebook and parameter, for a value that cannot be."""
     made, known, values = {}, declared(notebook), (values or {}) | changes
     for name in changes.keys() - known.keys():
         raise ProfileError(f"notebook {notebook} has no parameter {name}{did_you_mean(name, known)}")
@@ -167,11 +166,8 @@ def notebook_parameters(notebook: str, values: dict[str, Any] | None = None, /, 
 
 
 def check_parameters(notebook: str, namespace: dict[str, Any]) -> Parameters:
-    """A notebook's parameters out of its `globals()`.
-
-    papermill only warns of names it does not find, so every name that its cell sets must be known to some notebook.
-    Names of other notebooks are let through, so that a whole profile can be passed. Raises as `notebook_parameters`.
-    """
+    """A notebook's parameters out of its `globals()`. Raises as `notebook_parameters`, and for a name that papermill,
+    which only warns of it, injected and no notebook has; a whole profile can be passed."""
     injected = [cell for cell in namespace.get("In", []) if cell.startswith("# Parameters\n")]
     check_names(re.findall(r"^(\w+) = ", "\n".join(injected), flags=re.MULTILINE), f"notebook {notebook}")
     return notebook_parameters(notebook, namespace)

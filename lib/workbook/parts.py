@@ -88,8 +88,8 @@ def adapter_of(folder: Path, record: dict[str, Any], reason: str = "", from_proj
 
 
 def save_adapter(adapted, masters: dict, output: Path, record: dict) -> dict:
-    """Write the adapter in float32, in peft's format, and the record of its training; whole or not at all. Returns the
-    record with the hash of the weights."""
+    """Write the adapter in float32, in peft's format, and the record of its training, which is returned with the hash
+    of the weights; whole or not at all."""
     from peft import get_peft_model_state_dict
     from safetensors.torch import save_file
 
@@ -148,8 +148,7 @@ def ship(source: Path, part: str, pairs: str, root: Path = ROOT, about: Mapping[
 
 
 def thinned(curve: pd.DataFrame) -> pd.DataFrame:
-    """A curve of at most `POINTS` rows: each stands for as many steps, with their last step, their mean loss, and the
-    sums of tokens and seconds."""
+    """A curve of at most `POINTS` rows, each of as many steps: the last, mean loss, sums of tokens and seconds."""
     groups = np.arange(len(curve)) // max(-(-len(curve) // POINTS), 1)
     how = {name: "mean" if name == "loss" else "sum" if name in ADDED_UP else "last" for name in curve}
     return curve.groupby(groups).agg(how)
@@ -189,8 +188,7 @@ class Recipe(NamedTuple):
 
 
 def ship_made(name: str, output: Path, made: Adapter, source: str, about: Mapping | None, root: Path) -> str:
-    """Ship what was trained at `output`, unless the part is shipped already; what it took, or nothing. Args as of
-    `ship`."""
+    """Ship what was trained at `output`, as `ship` does, unless the part is there; what it took, or nothing."""
     if made.shipped:
         return ""
     ship(output, name, source, root, about)

@@ -25,8 +25,7 @@ READ_EVERY = 50  # steps; a loss that is read makes the processor wait for a GPU
 
 
 def code_hashes(*files: str | Path) -> list[str]:
-    """SHA-256 of the files that decide what a training gives, this loop's among them: part of what a run is known by,
-    so that a run of other code is not taken for one of this code."""
+    """SHA-256 of the files that decide what a training gives, this loop's among them: runs are known by their code."""
     return [sha256_of(Path(file)) for file in (*files, __file__)]
 
 
@@ -41,17 +40,13 @@ def take_steps(
     checkpoints: Checkpoints | None = None,
     checkpoint_every: int = 50,
 ) -> list[list[float]]:
-    """Train, from the last whole checkpoint on where there are any.
+    """Train, from the last whole checkpoint on where there are any; returns the curve: step (from 1), loss, seconds.
 
     Args:
         one_step: takes a step on a batch; returns its loss, which nothing has read yet.
         optimizer: each of its groups has its highest learning rate as `highest`.
         rate: the learning rate, from the step (from 0), the number of steps and the highest rate.
-        trained: float32 tensors that the optimizer updates, those of the adapter's `weights` among them, by name: what
-            checkpoints hold.
-
-    Returns:
-        the curve: step (from 1), loss, seconds since the beginning.
+        trained: what checkpoints hold: float32 tensors that the optimizer updates, the adapter's `weights` among them.
     """
     import torch
 
@@ -77,8 +72,7 @@ def take_steps(
 
 
 def update(optimizer, masters: dict, weights: dict) -> None:
-    """One step of `optimizer` on float32 `masters` whose gradients are there, clipped to a norm of 1; then they are
-    rounded into the `weights` of the model that is trained."""
+    """A step on float32 `masters` whose gradients are there, clipped to a norm of 1, as the model's `weights` then."""
     import torch
 
     torch.nn.utils.clip_grad_norm_(masters.values(), 1.0)
@@ -95,10 +89,8 @@ def copy_weights(masters: dict, weights: dict) -> None:
 
 
 class Checkpoints:
-    """The last two checkpoints of a run, `<step>.safetensors`, with a checksum over all they hold.
-
-    A checkpoint has the trained weights, both moments of AdamW, PyTorch's random state, and the curve up to its step.
-    """
+    """The last two checkpoints of a run, `<step>.safetensors`: the trained weights, both moments of AdamW, PyTorch's
+    random state, the curve up to its step, and a checksum over it all."""
 
     def __init__(self, folder: Path, run: str):
         self.folder, self.run = folder, run
