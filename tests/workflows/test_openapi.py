@@ -167,15 +167,11 @@ def test_definitions_that_double_at_each_level_are_cut_with_a_warning(tmp_path):
 
 def test_triggers_internal_operations_and_dynamic_schemas(tmp_path):
     document = swagger(**{"x-ms-trigger": "single", "x-ms-visibility": "internal"})
-    document["paths"]["/box"]["x-ms-notification-content"] = {"schema": {"properties": {"boxId": {}}}}
-    document["paths"]["/box"]["post"] = {
-        "operationId": "PostBox",
-        "parameters": [
-            {"name": "item", "in": "body", "schema": {"type": "object", "x-ms-dynamic-schema": {"operationId": "S"}}},
-            parameter("key", **{"x-ms-visibility": "internal"}),
-        ],
-        "responses": {"200": {"schema": {"x-ms-dynamic-schema": {}}}},
-    }
+    dynamic = {"type": "object", "x-ms-dynamic-schema": {"operationId": "S"}}
+    hidden = parameter("key", **{"x-ms-visibility": "internal"})
+    post = {"operationId": "PostBox", "parameters": [{"name": "item", "in": "body", "schema": dynamic}, hidden]}
+    notified = {"schema": {"properties": {"boxId": {}}}}
+    document["paths"]["/box"] |= {"x-ms-notification-content": notified, "post": post}
     catalogue, warned = read(tmp_path, document)
     trigger, action = catalogue
     assert (trigger.trigger, trigger.internal, trigger.dynamic) == (True, True, False)

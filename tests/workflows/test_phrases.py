@@ -24,12 +24,8 @@ def returning(**properties):
 
 
 def operation(name, summary, *parameters, responses=None, **more):
-    return {
-        "operationId": name,
-        "summary": summary,
-        "parameters": list(parameters),
-        "responses": responses or {},
-    } | more
+    told = {"operationId": name, "summary": summary, "parameters": list(parameters)}
+    return told | {"responses": responses or {}} | more
 
 
 TICKET = returning(id="string", title="string", priority="string")

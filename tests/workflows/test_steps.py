@@ -59,16 +59,11 @@ def test_words_for_an_output_tell_it_from_others(draft):
     assert "its subject" in {describe(seeing(draft(seed), [subject]), subject, possessive=True) for seed in range(40)}
 
 
-@pytest.mark.parametrize(
-    ("value", "layout", "clock", "words"),
-    [
-        ("2024-03-05", "{day} {month} {year}", "at {twelve}", "5 March 2024"),
-        ("2024-03-05T14:00:00Z", "{month} {day}, {year}", "at {twelve}", "March 5, 2024 at 2 pm"),
-        ("2024-03-05T09:30:00Z", "", "at {plain}", "2024-03-05T09:30:00Z"),
-    ],
-)
-def test_moments_as_people_write_them(value, layout, clock, words):
-    assert spoken_moment(value, layout, clock) == words
+def test_moments_as_people_write_them():
+    assert spoken_moment("2024-03-05", "{day} {month} {year}", "at {twelve}") == "5 March 2024"
+    at_two = spoken_moment("2024-03-05T14:00:00Z", "{month} {day}, {year}", "at {twelve}")
+    assert at_two == "March 5, 2024 at 2 pm"
+    assert spoken_moment("2024-03-05T09:30:00Z", "", "at {plain}") == "2024-03-05T09:30:00Z"
 
 
 @pytest.mark.parametrize(("kind", "other"), [("date", "2024-03-05"), ("datetime", "2024-03-05T14:00:00Z")])

@@ -1,8 +1,6 @@
 import pytest
 
-from lib.workflows.apis import Connector, Field, Operation
-from lib.workflows.catalogue import Catalogue
-from lib.workflows.wording import HABITS, Wordings, composed, split_wordings, typed
+from lib.workflows.wording import HABITS, composed, split_wordings, typed
 
 
 @pytest.mark.parametrize(("n", "held"), [(1, 1), (2, 1), (8, 2), (9, 3)])
@@ -17,16 +15,6 @@ def test_training_and_test_share_no_frame(wordings):
     training, test = wordings.frames["training"], wordings.frames["test"]
     assert set(training) == set(test)
     assert all(set(map(str, training[name])).isdisjoint(map(str, test[name])) for name in training)
-
-
-def test_a_phrase_whose_slot_nobody_can_say_is_left_out():
-    parameters = (Field("code", "code"), Field("flag", "boolean"), Field("title", "title"))
-    api = Operation(
-        "c", "Op", "Do", "App", parameters=parameters, phrases=("a {code}", "b {flag}", "c {title} in {app}")
-    )
-    wordings = Wordings(Catalogue({api.name: api}, {"c": Connector("c", "App", ("App",))}), {}, seed=7)
-    assert wordings.apis[api.name, "phrases", "training"] == ("c {title} in {app}",)
-    assert wordings.apis[api.name, "clauses", "test"] == ()
 
 
 BRANCHES = [("it is red", ["stop"]), ("it is green", ["go", "wave"]), ("", ["wait"])]
