@@ -63,15 +63,9 @@ def flow_frames():
 
 def write_artifacts(root):
     """The artifacts of a run of profile smoke, as far as the pages of cases read them."""
-
-    def book(notebook):
-        return Workbook(notebook, Parameters(profile="smoke"), root)
-
-    first, later, rankings = assistant_frames()
-    flows, answers = flow_frames()
-    for name, frame in (first | {"flows": flows}).items():
-        book("01_data_gen").write(name, frame)
-    book("02_context_baselines").write("baseline_rankings", rankings)
-    for name, frame in later.items():
-        book("07_planner").write(name, frame)
-    book("09_dsl_ablation").write("ablation_scores", answers)
+    written = {"01_data_gen": {}, "02_context_baselines": {}, "07_planner": {}, "09_dsl_ablation": {}}
+    data, planner, written["02_context_baselines"]["baseline_rankings"] = assistant_frames()
+    data["flows"], written["09_dsl_ablation"]["ablation_scores"] = flow_frames()
+    for notebook, frames in (written | {"01_data_gen": data, "07_planner": planner}).items():
+        for name, frame in frames.items():
+            Workbook(notebook, Parameters(profile="smoke"), root).write(name, frame)

@@ -105,9 +105,6 @@ def page(folder):
     return parsed(folder / f"{PAGE}.html").article
 
 
-# ---------------------------------------------------------------- what Sphinx is given
-
-
 def test_every_notebook_is_a_page_and_in_the_navigation_as_are_the_cases(folder):
     links = [link["href"] for link in parsed(folder / f"{PAGE}.html").select(".bd-sidebar-primary nav a[href]")]
     names = ["index", PAGE, FAILED, NOT_RUN, "queries", "flows"]
@@ -162,8 +159,6 @@ def test_every_link_leads_somewhere(folder):
     assert lost == ["index.html: #13.ipynb"], "as the error says"
     assert pages[f"{PAGE}.html"].find("a", href="../../data/README.md#top")
 
-
-# ---------------------------------------------------------------- in a browser
 
 # Whatever is nearly white behind something inside the article, where the page is dark.
 SLABS = """[...document.querySelectorAll('article, article *')].filter((e) => {

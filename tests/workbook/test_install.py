@@ -1,4 +1,3 @@
-import ast
 import json
 import re
 import shutil
@@ -30,10 +29,6 @@ def test_a_wrong_python_gets_one_sentence(tmp_path):
     assert done.stderr.count("\n") == 1
     assert "needs Python 3.99" in done.stderr
     assert "make PYTHON=" in done.stderr
-
-
-def test_an_old_python_can_read_as_far_as_that_sentence():
-    ast.parse((ROOT / "lib" / "workbook" / "install.py").read_text(), feature_version=(3, 5))
 
 
 def test_it_installs_once_and_through_no_link(tmp_path, monkeypatch):
