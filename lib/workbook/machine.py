@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# Threads that wait for work must sleep: by default they spin, and beside another busy process on as many cores that
-# takes the time of the threads they wait for. GNU's OpenMP looks 2,000 times, for a tenth of a millisecond, before they
-# do, or the hundreds of little products of a decoding step wait for sleepers. A step of 32 rows takes two cores 54 ms
-# where threads spin, 99 where they sleep at once, 65 so; beside a busy process 2,300, 88 and 106. OpenMP reads this
-# when PyTorch or LightGBM loads it, which is later.
+# Threads that wait for work must sleep: by default they spin, which beside another busy process takes the time of those
+# they wait for. GNU's OpenMP looks 2,000 times, a tenth of a millisecond, before they do, for the many little products
+# of a decoding step: of 32 rows, on two cores, it takes 54 ms where threads spin, 99 where they sleep at once, 65 so;
+# beside a busy process 2,300, 88 and 106. OpenMP reads this when PyTorch or LightGBM loads it, which is later.
 if os.environ.setdefault("OMP_WAIT_POLICY", "passive") == "passive":
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 

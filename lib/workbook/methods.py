@@ -13,15 +13,10 @@ class Method(NamedTuple):
 
     label: str
     colour: str = ""
-    marker: str | tuple = ""
+    marker: str | list = ""
 
 
-METHODS = {
-    name: Method(label, colour, tuple(marker) if isinstance(marker, list) else marker)
-    for name, (label, colour, marker) in (
-        (name, (*style, "", "")[:3]) for name, style in read_yaml(Path(__file__).with_name("methods.yaml")).items()
-    )
-}
+METHODS = {name: Method(*style) for name, style in read_yaml(Path(__file__).with_name("methods.yaml")).items()}
 # A method without a style in `METHODS` is drawn like one of these, by its name.
 SPARE = (("#B03060", "H"), ("#556B2F", "P"), ("#8B4513", "X"), ("#483D8B", "d"))
 
@@ -44,4 +39,5 @@ def colour(name: str) -> str:
 
 def marker(name: str) -> str | tuple:
     """A method's marker, as matplotlib takes it."""
-    return method_of(name).marker
+    shape = method_of(name).marker
+    return tuple(shape) if isinstance(shape, list) else shape
