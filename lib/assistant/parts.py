@@ -11,7 +11,6 @@ which those of the held-out needs are left out, and for the writer those without
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -26,6 +25,7 @@ from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
 from lib.assistant.ranking import Kept, RankingTask
 from lib.assistant.search_training import SearchLessons, encoder_sets, find, ranker_sets
+from lib.assistant.tools import ship_tool_lists
 from lib.generation.finetune import Training, finetune_language_model, pairs_hash
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
@@ -48,7 +48,7 @@ from lib.workbook.parts import (
 WRITER = "cot_writer"
 SIZES = {WRITER: 2_000, PLANNER: SHIPPED_PAIRS}
 WRITING = Training(learning_rate=3e-3, batch_size=4)  # small batches: more steps from few pairs
-RANKER, TOOL_RANKERS = "lambdamart", "tool_rankers"  # of context, and of tools; the latter is notebook 06's artifact
+RANKER, TOOL_LISTS = "lambdamart", "tool_lists"  # of context; and the lists that notebook 06 finds
 SEARCH, CONTEXT = "search", "context"  # what fine-tuned encoders find, and the orders of all rankers of context
 ORDERS, OWN_ORDERS = Path("data/answers/context.npz"), Path("embedded/context.npz")  # of the project, of a run
 
@@ -226,13 +226,6 @@ def ship_orders(book: Workbook, root: Path = ROOT, **_) -> str:
     return "those of notebook 05"
 
 
-def ship_tool_rankers(book: Workbook, root: Path = ROOT, **_) -> str:
-    """Put the rankers that notebook 06 trained here beside those that come with the project; see
-    `lib.workbook.parts.Recipe.make`."""
-    fresh = ship_rankers(TOOL_RANKERS, map(json.loads, book.read_lines(TOOL_RANKERS)), root)
-    return "those of notebook 06" if fresh else ""
-
-
 def make_search(book: Workbook, root: Path = ROOT, progress: bool = False, **_) -> str:
     """Train the encoders of notebook 04, and those behind a cosine of notebook 05, and keep what they find; see
     `lib.workbook.parts.Recipe.make`."""
@@ -268,7 +261,7 @@ def assistant_recipes() -> dict[str, Recipe]:
         **chains,
         "06_tool_retrieval": tables("tool_rankings retrieved_context"),
     }
-    written, own = {"01_data_gen": tables("queries gold")}, {"06_tool_retrieval": (f"{TOOL_RANKERS}.jsonl",)}
+    written, own = {"01_data_gen": tables("queries gold")}, {"06_tool_retrieval": (f"{TOOL_LISTS}.safetensors",)}
     learned = {name: f"of {size:,} training queries" for name, size in SIZES.items()}
     return {
         f"{WRITER}-{SIZES[WRITER]}": Recipe(learned[WRITER], "03_cot_augmentation", written, make_writer),
@@ -276,5 +269,5 @@ def assistant_recipes() -> dict[str, Recipe]:
         SEARCH: Recipe("of training queries", "04_finetuned_search", context | chains, make_search),
         RANKER: Recipe("of all training queries", "05_lambdamart_rrf", context, make_ranker),
         CONTEXT: Recipe("of notebook 05's", "05_lambdamart_rrf", context | searched, ship_orders),
-        TOOL_RANKERS: Recipe("of notebook 06's", "06_tool_retrieval", own, ship_tool_rankers),
+        TOOL_LISTS: Recipe("of notebook 06's", "06_tool_retrieval", own, ship_tool_lists),
     }

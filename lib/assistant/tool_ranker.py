@@ -7,14 +7,13 @@ where they have not seen the answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.lambdamart import LambdaMART, hash_of, how_trained, train
+from lib.retrieval.lambdamart import LambdaMART, train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
 ITEM_NUMBERS = (1, 3, 5)  # how many of the first context items are compared with a tool's text
@@ -26,6 +25,7 @@ RISING = ["classifier", "frequency"]
 FOLDS = 5
 NO_FOLD = -1  # of queries that are never learned from
 UNITS = ("need", "phrasing", "persona")
+HOW_LEARNED = [ITEM_NUMBERS, APP_DEPTHS, CODES, RISING, FOLDS, UNITS]
 
 
 def tool_pairs(queries: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
@@ -45,7 +45,6 @@ class RankerTask:
         tools: columns item (name of the API), app, text.
         gold: columns query, item, one row for each API of a plan. A query that no tool fits has none.
         vectors, tool_vectors: unit-length embeddings of queries and tools.
-        encoder: its name.
         seed: of folds and rankers.
         threads: of the training.
     """
@@ -55,7 +54,6 @@ class RankerTask:
     gold: pd.DataFrame
     vectors: np.ndarray
     tool_vectors: np.ndarray
-    encoder: str = ""
     seed: int = 0
     threads: int = 1
 
@@ -237,10 +235,10 @@ class PlanLessons:
         features, how = self.features(outer, context), (CODES, max(task.cutoffs), task.seed, task.threads, RISING)
         return train(task.pairs[learned], features[learned], task.relevant[learned], units, *how)
 
-    def rank(self, context: pd.DataFrame | None, ranker: LambdaMART | None = None) -> pd.DataFrame:
-        """All tools ranked for each evaluation query: each fold of these by the ranker given, else by one that has
-        learned from the training queries of the other folds; tools tie where there are none. Whatever ranked the
-        context may have learned from all.
+    def rank(self, context: pd.DataFrame | None) -> pd.DataFrame:
+        """All tools ranked for each evaluation query: each fold of these by a ranker that has learned from the training
+        queries of the other folds; tools tie where there are none. Whatever ranked the context may have learned from
+        all.
 
         Returns:
             columns query, item, rank, score.
@@ -248,42 +246,7 @@ class PlanLessons:
         task = self.task
         scores, asked = np.zeros(len(task.pairs)), task.of_pairs(~task.training)
         for fold in np.unique(self.fold[~task.training]).tolist():
-            here, by = task.of_pairs(~task.training & (self.fold == fold)), ranker or self.ranker(context, fold)
+            here, by = task.of_pairs(~task.training & (self.fold == fold)), self.ranker(context, fold)
             if by is not None:
                 scores[here] = by.predict(self.features(fold, context)[here])
         return rank_pairs(task.pairs[asked], scores[asked])
-
-
-# ---------------------------------------------------------------- what rankers learned from
-
-
-def context_source(world: Mapping[str, pd.DataFrame], reads_log: bool = True) -> list[pd.DataFrame]:
-    """What context is retrieved from, of the training personas alone: their queries with labels, their items and, where
-    the method reads it, their log.
-
-    Args:
-        world: frames queries, gold, items, opens.
-    """
-    queries, items = world["queries"], world["items"]
-    asked = queries.loc[queries["split"] == "training", ["query", "persona", "time", "place"]]
-    asked = asked.assign(relevant=asked["query"].map(world["gold"].set_index("query")["relevant"]).map(list))
-    items = items[items["persona"].isin(asked["persona"])]
-    return [asked, items, *([world["opens"][world["opens"]["item"].isin(items["item"])]] if reads_log else [])]
-
-
-def tool_ranker_source(
-    task: RankerTask, context: pd.DataFrame | None = None, method: str = "", source: Sequence[pd.DataFrame] = ()
-) -> str:
-    """SHA-256 of what a ranker learns from: training queries, their plans, the tools, what context is retrieved from,
-    the names of the features, and how it learns. Not of the features: their last bits are the processor's.
-
-    Args:
-        context: from `RankerTask.context_features`; None for the query alone.
-        method, source: what retrieved it, and from what (see `context_source`).
-    """
-    folds = [FOLDS, task.kept_apart, CODES, RISING]
-    seen = [] if context is None else [method, list(context.columns)]
-    settings = [task.encoder, task.seed, max(task.cutoffs), how_trained(), folds, list(task.fixed.columns), seen]
-    asked = task.queries.loc[task.training, ["query", "text", "persona", "need", "phrasing"]]
-    plans = task.gold.loc[task.gold["query"].isin(asked["query"]), ["query", "item"]]
-    return hash_of(settings, [asked, plans, task.tools[["item", "app", "text"]], *([] if context is None else source)])

@@ -1,16 +1,17 @@
 """Tool retrieval: which of a toolbox's APIs does a query need, with or without context in words?
 
-Frames in, frames out. In a ranking of tools `item` is an API's name, and a query's candidates are all tools.
+Frames in, frames out. In a ranking of tools `item` is an API's name, and a query's candidates are all tools. What takes
+minutes to find (embeddings of 40,000 texts, rankers) are lists of a few tools: `data/answers/tool_lists.npz` keeps them
+under a hash of the world, the encoder and how rankers learn.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,15 +20,15 @@ from lib.assistant.chains import augment, equal_shares, other_rows
 from lib.assistant.queries import qrels_of
 from lib.assistant.ranking import RankingTask
 from lib.assistant.schemas import APP_NAMES, WorldKnobs
-from lib.assistant.tool_ranker import NO_FOLD, PlanLessons, RankerTask, context_source, tool_pairs, tool_ranker_source
-from lib.assistant.toolbox import DEFAULT_API, Toolbox
+from lib.assistant.tool_ranker import HOW_LEARNED, NO_FOLD, PlanLessons, RankerTask, tool_pairs
+from lib.assistant.toolbox import DEFAULT_API
+from lib.assistant.world import SIDES, embed_worlds, simulate
 from lib.assistant.world import frames as world_frames
-from lib.assistant.world import simulate
 from lib.evaluation.comparison import per_query_scores, summarise
 from lib.evaluation.inference import Resampling
-from lib.retrieval.lambdamart import Taken
+from lib.retrieval.lambdamart import hash_of, how_trained
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, seeded_order
-from lib.workbook.inputs import InputError, did_you_mean
+from lib.workbook.artifacts import ROOT, Workbook, atomic_path, sha256_of
 
 # What is ranked with: the query alone, or with context beside it.
 ALONE, CONTEXT, BY_SEARCH = "query_only", "query_plus_context", "query_plus_semantic_context"
@@ -40,158 +41,236 @@ WORDINGS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "app: title": lambda items: items["app"].map(APP_NAMES) + ": " + items["title"],
     "app: text": lambda items: items["app"].map(APP_NAMES) + ": " + items["text"],
 }
-TRIED_NUMBERS = (1, 3, 5)
-ALL_ITEMS = 10**6
+OPTIONS = [(wording, n) for wording in WORDINGS for n in (1, 3, 5)]
 TRIED_CUTOFFS = (3, 5, 10)
-DEPTH = 10  # items of retrieved context
+DEPTH, LISTED = 10, 20  # items of retrieved context, and tools of a ranking, that a list has
 CONTEXT_FOLDS = 5  # of personas, in which a LambdaMART of context is cross-fitted, as in notebook 05
 DRAWS = 1000  # random orders behind what chance finds of the best of several plans
+LISTS = Path("data") / "answers" / "tool_lists.npz"
+NOTHING = np.iinfo(np.uint16).max  # where a list ends before its depth
+ALIKE = 0.98  # of today's contexts are those that kept lists were found with, or the lists are not taken
+AUDITED = 10  # queries of each kept list by semantic search that are searched for again
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolWorld(RankerTask):
-    """What tool retrieval is asked, wherever it comes from, and how.
+class Whole(NamedTuple):
+    """A world with its training side.
 
     Attributes:
-        queries: of a file they have neither need, kind nor phrasing, and themselves as persona; tools have no apps.
-        encode: texts to unit-length embeddings, (texts, dimensions).
-        also: columns query, plan, item, one row for each API of a plan that serves a query as well as the gold one;
-            `plan` numbers those of a query.
-        gold_apps: columns query, item, one row for each of a query's apps; empty without apps.
-        items: columns item, app, title, text, of the context; with `item_vectors`.
-        contexts: for each setting columns query, item, rank.
-        learned: by setting, what retrieved its context for both sides, and from what (see `tool_ranker_source`); that
-            of training queries without having seen them, so that rankers may learn from it.
-        wording: how context is put into words, one of `WORDINGS`, and the number of items that are.
-        shipped: rankers of tools that come with the project (`lib.workbook.parts.read_rankers`).
+        frames: queries, gold, items, opens, other_plans, toolbox, as notebook 01 writes them.
+        vectors: unit-length embeddings of queries and items, in frame order.
+        contexts: of both sides by setting (`CONTEXT`, `BY_SEARCH`), columns query, item, rank; for training queries
+            retrieved by what has not seen them, so that rankers may learn from it.
     """
 
-    encode: Callable[[list[str]], np.ndarray]
-    also: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["query", "plan", "item"]))
-    gold_apps: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["query", "item"], dtype=str))
-    items: pd.DataFrame = field(default_factory=pd.DataFrame)
-    item_vectors: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    contexts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    learned: Mapping[str, tuple[str, Sequence[pd.DataFrame]]] = field(default_factory=dict)
-    wording: tuple[str, int] = ("app: text", 3)
-    shipped: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    frames: Mapping[str, pd.DataFrame]
+    vectors: Mapping[str, np.ndarray]
+    contexts: Mapping[str, pd.DataFrame]
 
-    @classmethod
-    def of(
-        cls,
+
+class ToolWorld:
+    """What tool retrieval is asked in a world, and the lists that it finds there.
+
+    Attributes:
+        queries: the evaluated ones: query, text, need, kind.
+        tools: item (name of the API), app, text.
+        gold, also: query and item of the gold plan; query, plan and item of each plan that does as well.
+        gold_apps: query and item, a row for each of a query's apps.
+        wording: how context is put into words, one of `OPTIONS`.
+        taken: the lists that were asked for, by name: row numbers of items or tools, (queries, depth).
+    """
+
+    wording = OPTIONS[0]
+
+    def __init__(
+        self,
         frames: Mapping[str, pd.DataFrame],
-        vectors: Mapping[str, np.ndarray],
-        contexts: Mapping[str, pd.DataFrame],
         encode: Callable[[list[str]], np.ndarray],
-        **how,
-    ) -> ToolWorld:
-        """The simulated world, or one's own in the same files.
-
-        Args:
-            frames: queries, gold, items, opens, toolbox and other_plans, as notebook 01 writes them.
-            vectors: unit-length embeddings of queries and items, in frame order.
-            contexts: that of `CONTEXT` by LambdaMART, of `BY_SEARCH` by semantic search, which reads no log; others are
-                not learned from.
-            how: encoder (its name), seed, threads, shipped.
+        whole: Callable[[], Whole],
+        kept: Mapping[str, np.ndarray] | None = None,
+        seed: int = 0,
+        threads: int = 1,
+        contexts: Mapping[str, pd.DataFrame] | None = None,
+    ):
         """
-        gold, toolbox, queries = frames["gold"], frames["toolbox"], frames["queries"]
-        labels = gold[["query", "need", "kind", "phrasing"]].astype({"kind": str})
-        asked = queries[["query", "text", "split", "persona"]].merge(labels, on="query")
-        tools = toolbox.assign(text=tool_texts(toolbox)).rename(columns={"api": "item"})[["item", "app", "text"]]
-        others = frames["other_plans"]
-        sources = {
-            CONTEXT: ("lambdamart", context_source(frames)),
-            BY_SEARCH: ("semantic", context_source(frames, False)),
-        }
-        return cls(
-            queries=asked,
-            tools=tools,
-            gold=tools_of_plans(gold, ["query"]),
-            vectors=vectors["queries"][pd.Index(queries["query"]).get_indexer(asked["query"])],
-            tool_vectors=encode(tools["text"].tolist()),
-            encode=encode,
-            also=tools_of_plans(others.assign(plan=others.groupby("query").cumcount()), ["query", "plan"]),
-            gold_apps=gold[["query", "apps"]].explode("apps").rename(columns={"apps": "item"}).reset_index(drop=True),
-            items=frames["items"],
-            item_vectors=vectors["items"],
-            contexts=contexts,
-            learned={setting: source for setting, source in sources.items() if setting in contexts},
-            **how,
-        )
-
-    @classmethod
-    def of_functions(
-        cls, queries: pd.DataFrame, toolbox: Toolbox, encode: Callable[[list[str]], np.ndarray], seed: int = 0
-    ) -> ToolWorld:
-        """A file of queries over function definitions: all are evaluated, and there is no context.
-
         Args:
-            queries: columns query, text, apis, place (see `lib.assistant.functions.read_function_queries`).
-
-        Raises:
-            InputError: a query's gold API is not in the toolbox; names both, and the query's place.
+            frames: queries, gold, items, other_plans of evaluation at least, and toolbox.
+            encode: texts to unit-length embeddings, (texts, dimensions).
+            whole: gives the world with its training side; called once, where something is not kept.
+            kept: lists that were found in this world (`kept_lists`).
+            contexts: today's, where they are at hand. Kept lists that were found with others are not taken.
         """
-        for query, apis, place in zip(queries["query"], queries["apis"], queries["place"], strict=True):
-            if unknown := [api for api in apis if api not in toolbox and api != DEFAULT_API]:
-                close = did_you_mean(unknown[0], toolbox.apis)
-                raise InputError(
-                    f"{place}, query {query}: its answer calls {unknown[0]}, which is not in the toolbox{close}"
-                )
-        return cls(
-            queries=queries[["query", "text"]].assign(split="evaluation", persona=queries["query"]),
-            tools=pd.DataFrame([(api.api, api.app, api.text) for api in toolbox], columns=["item", "app", "text"]),
-            gold=tools_of_plans(queries, ["query"]),
-            vectors=encode(queries["text"].tolist()),
-            tool_vectors=encode([api.text for api in toolbox]),
-            encode=encode,
-            seed=seed,
+        self.queries = with_labels(frames, "evaluation")
+        gold, others = (
+            frames[name][frames[name]["query"].isin(self.queries["query"])] for name in ("gold", "other_plans")
         )
-
-    def side(self, split: str = "evaluation") -> pd.DataFrame:
-        """The training or the evaluation queries, numbered anew."""
-        return self.queries[self.queries["split"] == split].reset_index(drop=True)
+        toolbox = frames["toolbox"].rename(columns={"api": "item"})
+        self.tools = toolbox.assign(text=tool_texts(toolbox))[["item", "app", "text"]]
+        self.gold = tools_of_plans(gold, ["query"])
+        self.also = tools_of_plans(others.assign(plan=others.groupby("query").cumcount()), ["query", "plan"])
+        self.gold_apps = gold[["query", "apps"]].explode("apps").rename(columns={"apps": "item"})
+        items = frames["items"]
+        self.items = items[items["persona"].isin(self.queries["persona"])].reset_index(drop=True)
+        relevant = qrels_of(gold).sort_values(["query", "item"], ignore_index=True)
+        self.oracle = relevant.assign(rank=relevant.groupby("query").cumcount() + 1)
+        self.encode, self.seed, self.threads = encode, seed, threads
+        self.whole = functools.cache(whole)
+        self.kept, self.taken = dict(kept or {}), dict[str, np.ndarray]()
+        self.audited = self.agreed = 0
+        for setting, run in (contexts or {}).items():
+            before = self.kept.get(f"items of {setting}")
+            if before is not None:
+                same = (_rows(run, self.queries, self.items, DEPTH) == before).all(axis=1)
+                self.audited, self.agreed = self.audited + len(same), self.agreed + int(same.sum())
+                self.kept = self.kept if same.mean() >= ALIKE else {}
 
     @property
     def units(self) -> np.ndarray:
-        """What is resampled, a label for each evaluated query: topics, or the queries of a file."""
-        return self.side()["need" if "need" in self.queries else "query"].to_numpy()
+        """What is resampled: the topic of each evaluated query."""
+        return self.queries["need"].to_numpy()
 
-    def texts(self, setting: str, queries: pd.DataFrame) -> list[str]:
+    @property
+    def cutoffs(self) -> list[int]:
+        """Values of K of interest: 1 to 10, or to the number of tools where there are fewer."""
+        return list(range(1, min(10, len(self.tools)) + 1))
+
+    def listed(
+        self, name: str, find: Callable[[], pd.DataFrame], depth: int = LISTED, queries: pd.DataFrame | None = None
+    ) -> pd.DataFrame:
+        """The first tools, or items (of `DEPTH`), of some queries (None: the evaluated ones): columns query, item,
+        rank; kept ones, else those of the ranking that `find` gives."""
+        queries, among = self.queries if queries is None else queries, self.items if depth == DEPTH else self.tools
+        if name not in self.taken:
+            self.taken[name] = self.kept[name] if name in self.kept else _rows(find(), queries, among, depth)
+        rows = self.taken[name]
+        query, place = np.nonzero(rows != NOTHING)
+        ids, items = queries["query"].to_numpy()[query], among["item"].to_numpy()[rows[query, place]]
+        return pd.DataFrame({"query": ids, "item": items, "rank": place + 1})
+
+    @functools.cached_property
+    def contexts(self) -> dict[str, pd.DataFrame]:
+        """The first items of each evaluated query by setting, columns query, item, rank: retrieved (see `Whole`), those
+        retrieved for another one, each query's taken once, and all relevant ones in the order of their ids: that of the
+        labels starts with the plan's item."""
+        found = {
+            setting: self.listed(f"items of {setting}", functools.partial(self._retrieved, setting), DEPTH)
+            for setting in (CONTEXT, BY_SEARCH)
+        }
+        asked = self.queries["query"].to_numpy()
+        owner = pd.Series(asked, index=asked[other_rows(len(asked), self.seed)])
+        others = found[CONTEXT].assign(query=found[CONTEXT]["query"].map(owner))
+        return found | {OTHERS: others, ORACLE: self.oracle}
+
+    def _retrieved(self, setting: str) -> pd.DataFrame:
+        return self.whole().contexts[setting]
+
+    def texts(self, setting: str, queries: pd.DataFrame, contexts: Mapping[str, pd.DataFrame]) -> list[str]:
         """What is searched with: each query's text, and its context in words; of the oracle's all items are worded."""
         if setting == ALONE:
             return queries["text"].tolist()
-        how, n = self.wording
-        shown = self.contexts[setting].merge(self.items[["item", "app", "title", "text"]], on="item")
-        return with_words(queries, context_words(shown, how, ALL_ITEMS if setting == ORACLE else n))
+        items = self.items if contexts is self.contexts else self.whole().frames["items"]
+        shown = contexts[setting].merge(items[["item", "app", "title", "text"]], on="item")
+        wording, n = self.wording
+        return with_words(queries, context_words(shown, wording, len(shown) if setting == ORACLE else n))
 
-    @cached_property
+    @functools.cached_property
+    def tool_vectors(self) -> np.ndarray:
+        """Embeddings of the tools."""
+        return self.encode(self.tools["text"].tolist())
+
+    @functools.cached_property
     def asked_vectors(self) -> dict[str, np.ndarray]:
         """Embeddings of what the evaluated queries are searched with, by setting. All texts are encoded at once: with
         which others one is encoded decides its last bits, and these may decide between two tools."""
-        texts = {setting: self.texts(setting, self.side()) for setting in (ALONE, *self.contexts)}
+        texts = {name: self.texts(name, self.queries, self.contexts) for name in (ALONE, *self.contexts)}
         stacked = self.encode([text for part in texts.values() for text in part])
         return dict(zip(texts, np.split(stacked, len(texts)), strict=True))
 
-    @cached_property
+    def by_cosine(self, queries: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
+        """All tools ranked for each query by the cosine with its row of `vectors`."""
+        pairs = tool_pairs(queries, self.tools)
+        return rank_pairs(pairs, cosine_of_pairs(pairs, vectors, self.tool_vectors))
+
+    @functools.cached_property
+    def task(self) -> RankerTask:
+        """What rankers learn from and are asked: both sides of the world."""
+        frames, vectors, _ = self.whole()
+        queries = with_labels(frames)
+        asked = vectors["queries"][pd.Index(frames["queries"]["query"]).get_indexer(queries["query"])]
+        gold = tools_of_plans(frames["gold"], ["query"])
+        return RankerTask(queries, self.tools, gold, asked, self.tool_vectors, self.seed, self.threads)
+
+    @functools.cached_property
     def lessons(self) -> dict[str, PlanLessons]:
         """What plans teach, for known and for new topics."""
-        return {topics: PlanLessons.of(self, topics) for topics in ("known", "new")}
+        return {topics: PlanLessons.of(self.task, topics) for topics in ("known", "new")}
 
-    @cached_property
+    @functools.cached_property
     def features(self) -> dict[str, pd.DataFrame | None]:
         """What a ranker sees of the context, by setting; of the query alone nothing."""
-        seen = (self.items, self.item_vectors)
-        return {ALONE: None} | {name: self.context_features(self.contexts[name], *seen) for name in self.learned}
+        frames, vectors, contexts = self.whole()
+        seen = frames["items"], vectors["items"]
+        return {ALONE: None} | {name: self.task.context_features(run, *seen) for name, run in contexts.items()}
 
-    @cached_property
-    def rankers(self) -> dict[str, Taken]:
-        """A ranker of known topics by setting: the shipped one that learned from this very task, else one that is
-        trained here."""
-        taken = {}
-        for name, seen in self.features.items():
-            key = tool_ranker_source(self, seen, *self.learned.get(name, ()))
-            taken[name] = Taken.of(self.shipped, key, partial(self.lessons["known"].ranker, seen), self.threads)
-        return taken
+    def choose_wording(self, setting: str, n_queries: int) -> None:
+        """Word a setting's context as finds most: by the mean recall of tools at K = 3, 5 and 10 over a sample of
+        training queries, by the labelled plans alone; other plans count where methods are judged."""
+        name = f"wording by {n_queries} of {setting}"
+        self.taken |= {name: self.kept[name]} if name in self.kept else {}
+        if name not in self.taken:
+            frames, _, contexts = self.whole()
+            training = with_labels(frames, "training")
+            sample = equal_shares(training, training["kind"], n_queries, self.seed).reset_index(drop=True)
+            texts = []
+            for self.wording in OPTIONS:
+                texts.append(self.texts(setting, sample, contexts))
+            runs = {number: self.by_cosine(sample, self.encode(part)) for number, part in enumerate(texts)}
+            scores = per_query_scores(runs, self.task.gold, sample["query"].tolist(), TRIED_CUTOFFS)
+            recall = scores.xs("recall", axis=1, level="metric")
+            self.taken[name] = np.array([[recall.mean().groupby("method").mean().idxmax()]], dtype=np.uint16)
+        self.wording = OPTIONS[int(self.taken[name][0, 0])]
+
+    def rank_training(self, setting: str) -> pd.DataFrame:
+        """The first tools of each training query by semantic search, which a planner is shown while it learns."""
+        frames, _, contexts = self.whole()
+        training = with_labels(frames, "training")
+
+        def find() -> pd.DataFrame:
+            return self.by_cosine(training, self.encode(self.texts(setting, training, contexts)))
+
+        return self.listed(f"training, {self.list_name(setting)}", find, queries=training)
+
+    def list_name(self, setting: str, retriever: str = "semantic", topics: str = "known") -> str:
+        """The name of a list: that of its run and, where context is put into words, how."""
+        worded = retriever == "semantic" and setting != ALONE
+        return run_name(setting, retriever, topics) + (f", {self.wording[0]} of {self.wording[1]}" if worded else "")
+
+    def audit(self) -> None:
+        """Search for some queries of each kept list by semantic search again: `audited` counts them, `agreed` those
+        whose first ten tools are the same."""
+        names = {self.list_name(setting): setting for setting in (ALONE, *self.contexts)}
+        some = np.sort(np.random.default_rng(self.seed).permutation(len(self.queries))[:AUDITED])
+        asked = self.queries.iloc[some].reset_index(drop=True)
+        for name in names.keys() & self.taken.keys() & self.kept.keys():
+            texts = self.texts(names[name], self.queries, self.contexts)
+            run = self.by_cosine(asked, self.encode([texts[row] for row in some]))
+            same = (_rows(run, asked, self.tools, LISTED) == self.kept[name][some])[:, :10].all(axis=1)
+            self.audited, self.agreed = self.audited + len(same), self.agreed + int(same.sum())
+
+
+def _rows(run: pd.DataFrame, queries: pd.DataFrame, among: pd.DataFrame, depth: int) -> np.ndarray:
+    """Row numbers, in `among`, of the first items of each query of a run, (queries, depth)."""
+    rows = np.full((len(queries), depth), NOTHING, dtype=np.uint16)
+    first = run[(run["rank"] <= depth) & run["query"].isin(queries["query"])]
+    place = pd.Index(queries["query"]).get_indexer(first["query"]), first["rank"] - 1
+    rows[place] = pd.Index(among["item"]).get_indexer(first["item"])
+    return rows
+
+
+def with_labels(frames: Mapping[str, pd.DataFrame], split: str = "") -> pd.DataFrame:
+    """The queries that have labels, of one side or of both: query, text, split, persona, need, kind, phrasing."""
+    labels = frames["gold"][["query", "need", "kind", "phrasing"]].astype({"kind": str})
+    queries = frames["queries"][["query", "text", "split", "persona"]].merge(labels, on="query")
+    return queries[queries["split"] == split].reset_index(drop=True) if split else queries
 
 
 def tools_of_plans(plans: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -240,65 +319,47 @@ def with_words(queries: pd.DataFrame, words: pd.Series) -> list[str]:
     return augment(queries["text"], words.reindex(queries["query"]).fillna(""))
 
 
-def best_wording(world: ToolWorld, setting: str, n_queries: int) -> tuple[str, int]:
-    """The wording of a setting's context and the number of items with the highest mean recall of tools at K = 3, 5 and
-    10 over a sample of training queries, by the labelled plans alone; other plans count where methods are judged."""
-    training = world.side("training")
-    sample = equal_shares(training, training["kind"], n_queries, world.seed).reset_index(drop=True)
-    options = [(wording, n) for wording in WORDINGS for n in TRIED_NUMBERS]
-    texts = [replace(world, wording=option).texts(setting, sample) for option in options]
-    runs = {number: rank_by_cosine(world, sample, world.encode(part)) for number, part in enumerate(texts)}
-    labelled = replace(world, also=world.also.iloc[:0], gold_apps=world.gold_apps.iloc[:0])
-    mean = recall_of_tools(runs, labelled, sample["query"].tolist(), TRIED_CUTOFFS).mean().groupby("method").mean()
-    return options[mean.idxmax()]
+# ---------------------------------------------------------------- the named worlds
 
 
-# ---------------------------------------------------------------- contexts: columns query, item, rank
-
-
-def retrieved_contexts(
-    frames: Mapping[str, pd.DataFrame], vectors: Mapping[str, np.ndarray], seed: int, threads: int
+def named_world(
+    data: str | Path, name: str, queries: pd.DataFrame, seed: int, sides: Sequence[str] = SIDES
 ) -> dict[str, pd.DataFrame]:
-    """The first items of each query of a world by setting: by a LambdaMART that learns in it, of training queries each
-    by one that saw none of its persona's; and by semantic search, which learns from no label."""
-    task = RankingTask.of_world(frames, vectors, max(TRIED_CUTOFFS), seed, CONTEXT_FOLDS, threads)
-    _, scores = task.fit()
-    learned = pd.concat([task.rank(scores, task.training), task.rank(scores)], ignore_index=True)
-    pairs = candidate_pairs(frames["queries"], frames["items"], on="persona")
-    searched = rank_pairs(pairs, cosine_of_pairs(pairs, vectors["queries"], vectors["items"]))
-    return {setting: run[run["rank"] <= DEPTH] for setting, run in ((CONTEXT, learned), (BY_SEARCH, searched))}
-
-
-def context_controls(frames: Mapping[str, pd.DataFrame], run: pd.DataFrame, seed: int) -> dict[str, pd.DataFrame]:
-    """For the evaluation queries of a world: what `run` retrieved for another one of them, each query's context taken
-    once, and all relevant items, in the order of their ids; that of the labels starts with the plan's item."""
-    gold = frames["gold"]
-    asked = frames["queries"].merge(gold[["query"]], on="query")
-    asked = asked.loc[asked["split"] == "evaluation", "query"].to_numpy()
-    owner = pd.Series(asked, index=asked[other_rows(len(asked), seed)])
-    others = run[run["query"].isin(owner.index)]
-    pairs = qrels_of(gold[gold["split"] == "evaluation"]).sort_values(["query", "item"], ignore_index=True)
-    return {
-        OTHERS: others.assign(query=others["query"].map(owner)),
-        ORACLE: pairs.assign(rank=pairs.groupby("query").cumcount() + 1),
-    }
-
-
-def named_world(data: str | Path, name: str, queries: pd.DataFrame, seed: int) -> dict[str, pd.DataFrame]:
     """The frames of a named world, at the size of a world that is there; all other knobs are the defaults. The same
     queries wherever what people wrote and the seed are the same.
 
     Args:
         data: folder of what people wrote.
         queries: of the world that is there: columns persona, split.
+        sides: whose personas are simulated; those of the other side change nothing about them.
     """
-    n_personas, sides = max(8, queries["persona"].nunique()), queries["split"].value_counts()
+    n_personas, sizes = max(8, queries["persona"].nunique()), queries["split"].value_counts()
     size = {
         "n_personas": n_personas,
-        "n_training_queries": max(n_personas, int(sides.get("training", 0))),
-        "n_evaluation_queries": max(1, int(sides.get("evaluation", 0))),
+        "n_training_queries": max(n_personas, int(sizes.get("training", 0))),
+        "n_evaluation_queries": max(1, int(sizes.get("evaluation", 0))),
     }
-    return world_frames(simulate(data, WorldKnobs(seed=seed, world=name, **size)))
+    return world_frames(simulate(data, WorldKnobs(seed=seed, world=name, **size), sides=sides))
+
+
+def learned_world(
+    frames: Mapping[str, pd.DataFrame], n_training: int, encode: Callable, known: Mapping, seed: int, threads: int
+) -> Whole:
+    """A named world, cut down by `asked_part`, with contexts by a LambdaMART that learns in it, of training queries
+    each by one that saw none of its persona's; and by semantic search, which learns from no label.
+
+    Args:
+        known: embeddings of texts that need not be encoded.
+    """
+    part = asked_part(frames, n_training, seed)
+    vectors = embed_worlds({0: part}, encode, known)[0]
+    task = RankingTask.of_world(part, vectors, max(TRIED_CUTOFFS), seed, CONTEXT_FOLDS, threads)
+    _, scores = task.fit()
+    learned = pd.concat([task.rank(scores, task.training), task.rank(scores)], ignore_index=True)
+    pairs = candidate_pairs(part["queries"], part["items"], on="persona")
+    searched = rank_pairs(pairs, cosine_of_pairs(pairs, vectors["queries"], vectors["items"]))
+    runs = {CONTEXT: learned, BY_SEARCH: searched}
+    return Whole(part, vectors, {setting: run[run["rank"] <= DEPTH] for setting, run in runs.items()})
 
 
 def asked_part(frames: Mapping[str, pd.DataFrame], n_training: int, seed: int) -> dict[str, pd.DataFrame]:
@@ -321,11 +382,50 @@ def asked_part(frames: Mapping[str, pd.DataFrame], n_training: int, seed: int) -
     return {name: frame.reset_index(drop=True) for name, frame in part.items()}
 
 
+# ---------------------------------------------------------------- lists that come with the project
+
+
+def world_key(frames: Mapping[str, pd.DataFrame], encoder: str, seed: int, data: Path, named: Sequence = ()) -> str:
+    """SHA-256 of what the lists of a world depend on, the last bits of embeddings and features aside.
+
+    Args:
+        frames: queries, gold, items, opens, toolbox and other_plans: the whole world or, of a named one, which follows
+            from its name and what people wrote, the evaluation side.
+        encoder: hash of its weights.
+        data: folder of what people wrote.
+        named: name and numbers of training queries of a named world.
+    """
+    files = [sha256_of(path) for path in sorted(data.glob("*.yaml")) + sorted(data.glob("needs/**/*.yaml"))]
+    settings = [encoder, seed, how_trained(), HOW_LEARNED, CONTEXT_FOLDS, list(named), files if named else []]
+    names = ("queries", "gold", "items", "opens", "toolbox", "other_plans")
+    return hash_of(settings, [frames[name] for name in names])
+
+
+def kept_lists(key: str, root: Path = ROOT) -> dict[str, np.ndarray]:
+    """The lists of a world that come with the project, by name; none where the file is missing or damaged."""
+    try:
+        with np.load(root / LISTS) as file:
+            return {name.removeprefix(f"{key} "): file[name] for name in file.files if name.startswith(key)}
+    except (OSError, ValueError):
+        return {}
+
+
+def ship_tool_lists(book: Workbook, root: Path = ROOT, **_) -> str:
+    """Put the lists of notebook 06's run beside those that come with the project; see
+    `lib.workbook.parts.Recipe.make`."""
+    found, there = book.read_arrays("tool_lists"), kept_lists("", root)
+    if found.keys() <= there.keys():
+        return ""
+    with atomic_path(root / LISTS) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **(found | there))
+    return "those of notebook 06"
+
+
 # ---------------------------------------------------------------- rankings
 
 
 def rank_tools(setting: str, world: ToolWorld, retriever: str = "semantic", topics: str = "known") -> pd.DataFrame:
-    """All tools ranked for each evaluated query.
+    """The first tools of each evaluated query, by BM25T all of them.
 
     Args:
         setting: what is ranked with: `ALONE`, or one of `world.contexts`.
@@ -334,20 +434,23 @@ def rank_tools(setting: str, world: ToolWorld, retriever: str = "semantic", topi
         topics: `known`, or `new`: what has learned from plans has learned from other topics than it is asked about.
 
     Returns:
-        columns query, item, rank, score.
+        columns query, item, rank.
     """
-    queries = world.side()
-    if retriever == "semantic":
-        return rank_by_cosine(world, queries, world.asked_vectors[setting])
     if retriever == "bm25t":
-        pairs, texts = tool_pairs(queries, world.tools), world.texts(setting, queries)
-        tools = world.tools.assign(toolbox=0)
-        return rank_pairs(pairs, bm25t_scores(pairs, queries.assign(text=texts), tools, within=["toolbox"]))
-    lessons = world.lessons[topics]
-    if retriever == "lambdamart":
-        return lessons.rank(world.features[setting], world.rankers[setting].ranker if topics == "known" else None)
-    asked = world.of_pairs(~world.training)
-    return rank_pairs(world.pairs[asked], lessons.features(NO_FOLD)[retriever].to_numpy()[asked])
+        queries = world.queries.assign(text=world.texts(setting, world.queries, world.contexts))
+        pairs = tool_pairs(queries, world.tools)
+        return rank_pairs(pairs, bm25t_scores(pairs, queries, world.tools.assign(toolbox=0), within=["toolbox"]))
+
+    def find() -> pd.DataFrame:
+        if retriever == "semantic":
+            return world.by_cosine(world.queries, world.asked_vectors[setting])
+        lessons = world.lessons[topics]
+        if retriever == "lambdamart":
+            return lessons.rank(world.features[setting])
+        asked = world.task.of_pairs(~world.task.training)
+        return rank_pairs(world.task.pairs[asked], lessons.features(NO_FOLD)[retriever].to_numpy()[asked])
+
+    return world.listed(world.list_name(setting, retriever, topics), find)
 
 
 def run_name(setting: str, retriever: str, topics: str = "known") -> str:
@@ -357,62 +460,44 @@ def run_name(setting: str, retriever: str, topics: str = "known") -> str:
     return name if topics == "known" else f"{name}/{topics}"
 
 
-def rank_by_cosine(world: ToolWorld, queries: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
-    """All tools ranked for each query by the cosine with its row of `vectors`."""
-    pairs = tool_pairs(queries, world.tools)
-    return rank_pairs(pairs, cosine_of_pairs(pairs, vectors, world.tool_vectors))
-
-
 # ---------------------------------------------------------------- scores
 
 
-def recall_of_tools(
-    runs: Mapping[Any, pd.DataFrame], world: ToolWorld, queries: Sequence[str], cutoffs: Sequence[int]
-) -> pd.DataFrame:
-    """Recall in percent, one row a query, columns (method, metric, k): `recall` of the gold APIs and, where tools have
-    apps, `app_recall`, the share of a query's apps among the apps of its first k tools.
+def recall_of_tools(runs: Mapping[Any, pd.DataFrame], world: ToolWorld, cutoffs: Sequence[int]) -> pd.DataFrame:
+    """Recall in percent, one row an evaluated query, columns (method, metric, k): `recall` of the gold APIs, and
+    `app_recall`, the share of a query's apps among the apps of its first k tools.
 
     Where other plans do as well, `recall` is that of the plan of which most is found. A query that no tool fits has
-    nothing to find and counts with a recall of 0.
+    nothing to find and counts with a recall of 0. What a random order finds in expectation is `query_only/random`: the
+    first k of N tools hold a plan's share k / N; of the best of several plans, it is the mean over `DRAWS` orders.
     """
+    asked, n_tools = world.queries["query"].tolist(), len(world.tools)
 
     def recall_of(runs: Mapping[Any, pd.DataFrame], relevant: pd.DataFrame, queries: Sequence[str]) -> pd.DataFrame:
         scores = per_query_scores(runs, relevant, queries, cutoffs)
         return scores.xs("recall", axis=1, level="metric", drop_level=False)
 
-    recall = recall_of(runs, world.gold, queries)
-    for _, plan in world.also[world.also["query"].isin(queries)].groupby("plan"):
+    recall = recall_of(runs, world.gold, asked)
+    for _, plan in world.also.groupby("plan"):
         served = plan["query"].unique().tolist()
         recall.loc[served] = np.maximum(recall.loc[served], recall_of(runs, plan, served))
-    if not len(world.gold_apps):
-        return recall
     apps = {}
     for name, run in runs.items():  # an app stands at the rank of its first tool, so that a cutoff still counts tools
         of_tools = run.assign(item=run["item"].map(world.tools.set_index("item")["app"]))
         apps[name] = of_tools.sort_values(["query", "rank"]).drop_duplicates(["query", "item"])
-    of_apps = recall_of(apps, world.gold_apps, queries)
-    return pd.concat([recall, of_apps.rename(columns={"recall": "app_recall"}, level="metric")], axis=1)
+    of_apps = recall_of(apps, world.gold_apps, asked)
+    scores = pd.concat([recall, of_apps.rename(columns={"recall": "app_recall"}, level="metric")], axis=1)
 
-
-def scores_beside_chance(runs: Mapping[str, pd.DataFrame], world: ToolWorld, cutoffs: Sequence[int]) -> pd.DataFrame:
-    """`recall_of_tools` of the evaluated queries, with what a random order finds in expectation as `query_only/random`:
-    the first k of N tools hold a plan's share k / N; of the best of several plans, it is the mean over `DRAWS` orders.
-    """
-    wanted, n_tools = world.side()["query"].tolist(), len(world.tools)
-    number = {name: place for place, name in enumerate(world.tools["item"])}
     plans = pd.concat([world.gold.assign(plan=-1), world.also]).groupby(["query", "plan"])["item"]
-    by_number = plans.agg(lambda items: [number[item] for item in items]).groupby("query").agg(list)
-    rng, chance = np.random.default_rng(world.seed), np.zeros((len(wanted), len(cutoffs)))
-    for row, several in enumerate(by_number.reindex(wanted)):
-        if not isinstance(several, list):
-            continue
-        if len(several) == 1:
+    numbers = plans.agg(lambda items: pd.Index(world.tools["item"]).get_indexer(items).tolist())
+    rng, chance = np.random.default_rng(world.seed), np.zeros((len(asked), len(cutoffs)))
+    for row, several in enumerate(numbers.groupby("query").agg(list).reindex(asked)):
+        if isinstance(several, list) and len(several) == 1:
             chance[row] = 100 * np.asarray(cutoffs) / n_tools
-        else:
+        elif isinstance(several, list):
             rank = rng.permuted(np.tile(np.arange(n_tools), (DRAWS, 1)), axis=1)
             best = [np.max([(rank[:, plan] < k).mean(axis=1) for plan in several], axis=0) for k in cutoffs]
             chance[row] = 100 * np.mean(best, axis=1)
-    scores = recall_of_tools(runs, world, wanted, cutoffs)
     for place, k in enumerate(cutoffs):
         scores[f"{ALONE}/random", "recall", k] = chance[:, place]
     return scores
@@ -422,7 +507,7 @@ def recall_rows(scores: pd.DataFrame, over: Resampling) -> pd.DataFrame:
     """Recall of every run with its interval, as `tables/tool_retrieval.csv` has it.
 
     Args:
-        scores: of `scores_beside_chance`.
+        scores: of `recall_of_tools`.
         over: resampling of its queries.
 
     Returns:

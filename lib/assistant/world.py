@@ -14,7 +14,7 @@ not (gold, provenance) are different tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -118,11 +118,12 @@ def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.rand
     return np.array(["evaluation"] * n + ["training"] * (n_personas - n))[rng.permutation(n_personas)]
 
 
-def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> World:
+def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter, sides: Collection[str] = SIDES) -> World:
     """A simulated world from the needs, names and toolbox in the folder `data`; needs of a group that the world has no
     share of are left out.
 
-    Same knobs, same world, whatever the machine: each persona has a generator of its own, seeded by (seed, index).
+    Same knobs, same world, whatever the machine: each persona has a generator of its own, seeded by (seed, index). Of
+    `sides` some will do: phrasings are of one side alone, so that personas of the other one change nothing.
 
     Raises:
         InputError: a file of `data` is wrong, or the phrasings are too few for so many different queries.
@@ -131,17 +132,19 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter) -> 
     needs = [need for need in cast.needs if shares[need.group][0]]
     plans = {group: (two_calls, default) for group, (_, two_calls, default) in shares.items()}
     rng = np.random.default_rng([knobs.seed, 1])
-    sides = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
+    sides_of = deal_sides(knobs.n_personas, knobs.n_training_queries, knobs.n_evaluation_queries, rng)
     counts = np.empty(knobs.n_personas, dtype=int)
     decks: dict[str, list[Asked]] = {}
     for side, queries in zip(SIDES, (knobs.n_training_queries, knobs.n_evaluation_queries), strict=True):
-        counts[sides == side] = deal_counts(queries, int((sides == side).sum()), rng)
+        counts[sides_of == side] = deal_counts(queries, int((sides_of == side).sum()), rng)
         decks[side] = deal_asks(queries, knobs, rng)
     capacities = draw_capacities(knobs.n_personas, rng)
     families, said = split_phrasings(needs, knobs.seed), set[str]()
     world = World([], [], [], {}, cast.toolbox)
     for index in progress(range(knobs.n_personas)):
-        side, own = str(sides[index]), np.random.default_rng([knobs.seed, 4, index])
+        if sides_of[index] not in sides:
+            continue
+        side, own = str(sides_of[index]), np.random.default_rng([knobs.seed, 4, index])
         life = draw_life(index, cast._replace(needs=needs), knobs, capacities[index], own)
         asked = [decks[side].pop() for _ in range(counts[index])]
         for query, gold in live_and_ask(life, asked, plans, families[side], said):

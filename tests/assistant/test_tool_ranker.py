@@ -1,8 +1,5 @@
-"""LambdaMART over tools, in a world where the need tells half of the answer and the retrieved item's app the rest; and
-the rankers that come with the project: taken where they learned from this very task, and nowhere else."""
+"""LambdaMART over tools, in a world where the need tells half of the answer and the retrieved item's app the rest."""
 
-import json
-import lzma
 from dataclasses import replace
 
 import numpy as np
@@ -10,27 +7,15 @@ import pandas as pd
 import pytest
 
 from lib.assistant.controls import dealt_anew
-from lib.assistant.parts import TOOL_RANKERS, ship_tool_rankers
-from lib.assistant.tool_ranker import (
-    NO_FOLD,
-    PlanLessons,
-    RankerTask,
-    api_classifier,
-    context_source,
-    tool_ranker_source,
-)
+from lib.assistant.tool_ranker import NO_FOLD, PlanLessons, RankerTask, api_classifier
 from lib.evaluation.ranking import hit_matrix, recall_from_hits
-from lib.retrieval.lambdamart import LambdaMART, Taken
-from lib.workbook.artifacts import ROOT, Workbook
-from lib.workbook.parameters import notebook_parameters
-from lib.workbook.parts import FOLDER, read_rankers
 
 APPS = ["calendar", "mail", "music", "notes"]
 NEEDS = [f"need {n}" for n in range(6)]
 N_TRAINING, N_QUERIES = 240, 300
 
 
-def make_task(seed=7, noise=0.0):
+def make_task():
     """Each need is served by one tool of each app; the app of a query's item, drawn at random, decides which. With
     what its context says."""
     rng = np.random.default_rng(3)
@@ -51,16 +36,8 @@ def make_task(seed=7, noise=0.0):
     gold = pd.DataFrame({"query": names, "item": [f"{APPS[a]}_{n}" for a, n in zip(app, need, strict=True)]})
     context = pd.DataFrame({"query": names, "item": [f"i{n}" for n in range(N_QUERIES)], "rank": 1})
     items = pd.DataFrame({"item": context["item"], "app": [APPS[a] for a in app]})
-    other = np.random.default_rng(5)
-    vectors, tool_vectors, item_vectors = (
-        array + noise * other.standard_normal(array.shape).astype(np.float32)
-        for array in (
-            np.eye(8, dtype=np.float32)[need],
-            np.full((24, 8), 8**-0.5, dtype=np.float32),
-            np.zeros((N_QUERIES, 8), dtype=np.float32),
-        )
-    )
-    task = RankerTask(queries, tools, gold, vectors, tool_vectors, "words", seed=seed)
+    tool_vectors, item_vectors = np.full((24, 8), 8**-0.5, np.float32), np.zeros((N_QUERIES, 8), np.float32)
+    task = RankerTask(queries, tools, gold, np.eye(8, dtype=np.float32)[need], tool_vectors, seed=7)
     return task, task.context_features(context, items, item_vectors)
 
 
@@ -95,9 +72,6 @@ def test_context_is_what_the_need_leaves_open(world):
         assert set(run["query"]) == set(evaluated(task))
         assert (run.groupby("query").size() == 24).all()
     pd.testing.assert_frame_equal(known_run(task, told), known["context"])
-    lessons = PlanLessons.of(task)
-    kept = LambdaMART.from_text(lessons.ranker(told).text)
-    pd.testing.assert_frame_equal(lessons.rank(told, kept), known["context"])
 
 
 def test_labels_dealt_anew_teach_nothing(world):
@@ -198,74 +172,3 @@ def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
     once = api_classifier(vectors, labels).predict_proba(vectors)
     again = api_classifier(vectors[order], labels[order]).predict_proba(vectors)
     assert np.abs(once - again).max() < 1e-6
-
-
-# ---------------------------------------------------------------- rankers that come with the project
-
-FILE = FOLDER / f"{TOOL_RANKERS}.jsonl.xz"
-SOURCE = "lambdamart", [pd.DataFrame({"item": ["i0", "i1"], "text": "a"})]
-
-
-def taken_of(records, task, told):
-    key = tool_ranker_source(task, told, *SOURCE)
-    return Taken.of(records, key, lambda: PlanLessons.of(task).ranker(told), 1)
-
-
-def test_they_are_taken_on_another_processor_and_rank_as_they_did(world, tmp_path):
-    """Where the last bits of the embeddings are other ones; and are shipped once, beside what was there."""
-    task, told = world
-    book = Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="quick"), tmp_path)
-    made = [taken_of({}, task, context) for context in (None, told)]
-    book.write_lines(TOOL_RANKERS, [json.dumps(one.record) for one in made])
-    assert ship_tool_rankers(book, tmp_path)
-    assert not ship_tool_rankers(book, tmp_path)
-    other, told_otherwise = make_task(noise=1e-8)
-    found = taken_of(read_rankers(TOOL_RANKERS, tmp_path), other, told_otherwise)
-    assert (made[1].shipped, found.shipped) == (False, True)
-    run = PlanLessons.of(task).rank(told, made[1].ranker)
-    elsewhere = PlanLessons.of(other).rank(told_otherwise, found.ranker)
-    assert (elsewhere[["query", "item"]].to_numpy() == run[["query", "item"]].to_numpy()).all()
-    book.write_lines(TOOL_RANKERS, [json.dumps(taken_of({}, *make_task(seed=8)).record)])
-    assert ship_tool_rankers(book, tmp_path)
-    assert len(read_rankers(TOOL_RANKERS, tmp_path)) == 3
-
-
-def test_another_task_has_rankers_of_its_own_whatever_is_evaluated(world):
-    task, told = world
-    key = tool_ranker_source(task, told, *SOURCE)
-    others = [
-        replace(task, queries=task.queries.assign(text="else")),
-        replace(task, tools=task.tools.assign(text="else")),
-        replace(task, gold=task.gold.assign(item=task.gold["item"].replace("mail_0", "mail_1"))),
-        replace(task, seed=8),
-        replace(task, encoder="others"),
-    ]
-    keys = {key, *(tool_ranker_source(other, told, *SOURCE) for other in others)}
-    keys |= {tool_ranker_source(task, told, "semantic", SOURCE[1]), tool_ranker_source(task, told, "lambdamart", [])}
-    keys |= {tool_ranker_source(task, told.drop(columns="app_mass_5"), *SOURCE), tool_ranker_source(task)}
-    assert len(keys) == 10
-    asked = task.queries["split"] == "evaluation"
-    gold = task.gold.assign(item=task.gold["item"].mask(task.gold["query"].isin(task.queries["query"][asked]), "t"))
-    changed = replace(task, queries=task.queries.assign(text=task.queries["text"].mask(asked, "else")), gold=gold)
-    assert tool_ranker_source(changed, told, *SOURCE) == key
-
-
-def test_a_source_has_the_training_personas_alone():
-    queries = pd.DataFrame({"query": ["q0", "q1"], "persona": ["p0", "p1"], "split": ["training", "evaluation"]})
-    frames = {
-        "queries": queries.assign(time="t", place="home"),
-        "gold": pd.DataFrame({"query": ["q0", "q1"], "relevant": [np.array(["i0"]), np.array(["i1"])]}),
-        "items": pd.DataFrame({"item": ["i0", "i1"], "persona": ["p0", "p1"]}),
-        "opens": pd.DataFrame({"item": ["i1", "i0"], "time": "t"}),
-    }
-    asked, there, log = context_source(frames)
-    assert asked[["query", "relevant"]].to_numpy().tolist() == [["q0", ["i0"]]]
-    assert there["item"].tolist() == log["item"].tolist() == ["i0"]
-    assert len(context_source(frames, reads_log=False)) == 2
-
-
-def test_the_shipped_ones_are_whole():
-    """Of notebook 06's own world three, of each named world two."""
-    records = [json.loads(line) for line in lzma.decompress((ROOT / FILE).read_bytes()).decode().splitlines()]
-    assert len(records) == 9
-    assert all(record["model"].startswith("tree") and len(record["learned_from"]) == 64 for record in records)

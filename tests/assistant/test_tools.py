@@ -1,15 +1,14 @@
 """Tool retrieval: its queries, texts, rankings and scores, and the three named worlds, small."""
 
+import functools
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.assistant import tools as module
-from lib.assistant.schemas import InputError
-from lib.assistant.toolbox import API, Toolbox
+from lib.assistant.toolbox import Toolbox
 from lib.assistant.tools import (
     ALONE,
     BY_SEARCH,
@@ -17,21 +16,23 @@ from lib.assistant.tools import (
     ORACLE,
     OTHERS,
     ToolWorld,
+    Whole,
     asked_part,
-    best_wording,
-    context_controls,
     context_words,
+    kept_lists,
+    learned_world,
     named_world,
     rank_tools,
     recall_of_tools,
     recall_rows,
-    retrieved_contexts,
     run_name,
-    scores_beside_chance,
+    ship_tool_lists,
     tool_texts,
+    world_key,
 )
-from lib.assistant.world import embed_worlds
 from lib.evaluation.inference import Resampling
+from lib.workbook.artifacts import Workbook
+from lib.workbook.parameters import notebook_parameters
 
 TOOLS = pd.DataFrame(
     {
@@ -94,20 +95,15 @@ OPENS = pd.DataFrame({"item": ["a", "c"], "time": "t", "place": "home"})
 RUN = run_of(q0=["a", "b"], q1=["b", "a"], q2=["d", "e"], q3=["c", "d"])
 
 
-def world_of(frames, **how):
-    contexts = {CONTEXT: RUN, **context_controls(frames, RUN, 3)}
+def world_of(frames, kept=None, **how):
     vectors = {name: letters(frames[name]["text"].tolist()) for name in ("queries", "items")}
-    return ToolWorld.of(frames, vectors, contexts, letters, seed=3, **how)
+    whole = Whole(frames, vectors, {CONTEXT: RUN, BY_SEARCH: RUN})
+    return ToolWorld(frames, letters, lambda: whole, kept, seed=3, **how)
 
 
 @pytest.fixture
 def world(frames):
     return world_of(frames)
-
-
-def test_only_evaluation_queries_are_evaluated(world):
-    assert world.side()["query"].tolist() == ["q2", "q3"]
-    assert world.units.tolist() == ["m", "o"]
 
 
 def test_the_oracle_does_not_tell_the_plans_item(world):
@@ -116,16 +112,18 @@ def test_the_oracle_does_not_tell_the_plans_item(world):
     assert set(oracle["query"]) == {"q2", "q3"}
 
 
-def test_another_querys_context_is_never_its_own():
+def test_another_querys_context_is_never_its_own(frames):
     names = [f"q{i}" for i in range(9)]
-    queries = pd.DataFrame({"query": [*names, "elsewhere"], "split": ["evaluation"] * 9 + ["training"]})
-    gold = queries.assign(relevant=[["x"]] * 10)
-    run = run_of(**{query: [f"of {query}", "second"] for query in names}, elsewhere=["x"])
-    given = context_controls({"queries": queries, "gold": gold}, run, seed=5)[OTHERS]
-    first = given[given["rank"] == 1].set_index("query")["item"]
-    assert sorted(first.index) == names
-    assert sorted(first) == sorted(f"of {query}" for query in names)
-    assert all(item != f"of {query}" for query, item in first.items())
+    queries = pd.concat([frames["queries"][2:3].assign(query=name, text=name) for name in names])
+    gold = pd.concat([frames["gold"][2:3].assign(query=name, relevant=[["c"]]) for name in names])
+    items = pd.concat([frames["items"][2:3].assign(item=f"of {name}") for name in names])
+    run = run_of(**{name: [f"of {name}"] for name in names})
+    whole = Whole({}, {}, {CONTEXT: run, BY_SEARCH: run})
+    part = frames | {"queries": queries, "gold": gold, "items": items}
+    given = ToolWorld(part, letters, lambda: whole).contexts[OTHERS].set_index("query")["item"]
+    assert sorted(given.index) == names
+    assert sorted(given) == sorted(f"of {query}" for query in names)
+    assert all(item != f"of {query}" for query, item in given.items())
 
 
 def test_context_in_words_best_first_and_each_wording_once():
@@ -137,37 +135,11 @@ def test_context_in_words_best_first_and_each_wording_once():
 
 def test_recall_of_tools_and_of_apps(world):
     runs = {"m": run_of(q2=["send_mail", "read_mail", "open_note", "call"], q3=["open_note", "call"])}
-    scores = recall_of_tools(runs, world, ["q2", "q3"], [1, 2, 3])
+    scores = recall_of_tools(runs, world, [1, 2, 3])
     assert scores.loc["q2", "m"]["recall"].tolist() == [50, 50, 100]
     assert scores.loc["q3", "m"]["recall"].tolist() == [0, 0, 0], "no tool fits: nothing to find, and counted"
     np.testing.assert_allclose(scores.loc["q2", "m"]["app_recall"], [100 / 3, 100 / 3, 200 / 3])
-    assert scores.index.tolist() == ["q2", "q3"]
-
-
-def toolbox_of(*names):
-    return Toolbox([API.of({"name": name, "description": name}) for name in names])
-
-
-def test_a_file_of_queries_has_neither_context_nor_apps():
-    queries = pd.DataFrame(
-        {"query": ["a", "b"], "text": ["add", "none"], "apis": [["math.add", "math.add"], ["default"]], "place": ""}
-    )
-    world = ToolWorld.of_functions(queries, toolbox_of("math.add", "math.halve"), letters)
-    assert world.contexts == {}
-    assert world.side()["query"].tolist() == world.units.tolist() == ["a", "b"]
-    for retriever in ("semantic", "bm25t"):
-        run = rank_tools(ALONE, world, retriever)
-        assert run[run["rank"] == 1].set_index("query")["item"]["a"] == "math.add"
-    scores = scores_beside_chance({ALONE: run_of(a=["math.add"], b=["math.add"])}, world, [1])
-    assert scores.columns.tolist() == [(ALONE, "recall", 1), (f"{ALONE}/random", "recall", 1)]
-    assert scores.to_numpy().tolist() == [[100, 50], [0, 0]]
-
-
-def test_an_answer_outside_the_toolbox_is_one_clear_error():
-    queries = pd.DataFrame({"query": ["a"], "text": ["add"], "apis": [["math.ad"]], "place": ["q.json, line 3"]})
-    words = r"^q\.json, line 3, query a: its answer calls math\.ad, which is not in the toolbox; did you mean math\.add"
-    with pytest.raises(InputError, match=words):
-        ToolWorld.of_functions(queries, toolbox_of("math.add"), letters)
+    assert scores.index.tolist() == ["q2", "q3"], "training queries are not evaluated"
 
 
 def test_tool_texts_are_those_of_the_paper():
@@ -202,20 +174,18 @@ def test_a_query_is_served_by_the_plan_of_which_most_is_found(frames, world):
         "other": run_of(q2=["call", "send_mail"], q3=["call"]),
         "half": run_of(q2=["read_mail", "open_note"], q3=["call"]),
     }
-    before, after = (recall_of_tools(runs, one, ["q2", "q3"], [1, 2]) for one in (world, served))
+    before, after = (recall_of_tools(runs, one, [1, 2])[list(runs)] for one in (world, served))
     assert before.loc["q2"].xs("recall", level="metric").tolist() == [50, 100, 0, 50, 0, 50]
     assert after.loc["q2"].xs("recall", level="metric").tolist() == [50, 100, 100, 100, 50, 50]
     pd.testing.assert_series_equal(after.loc["q3"], before.loc["q3"])
-    apps = [column for column in after if column[1] == "app_recall"]
-    pd.testing.assert_frame_equal(after[apps], before[apps])
 
 
 def test_chance_is_exact_of_one_plan_and_takes_other_plans_too(frames, world):
     runs, column = {ALONE: run_of(q2=["call"], q3=["call"])}, (f"{ALONE}/random", "recall", 1)
-    assert scores_beside_chance(runs, world, [1, 2])[column].tolist() == [25, 0]
+    assert recall_of_tools(runs, world, [1, 2])[column].tolist() == [25, 0]
     served = world_of(frames | {"other_plans": OTHER_PLANS})
     # one of four tools: call finds a plan whole, each other one half of a plan
-    assert scores_beside_chance(runs, served, [1, 2]).loc["q2", column] == pytest.approx(62.5, abs=4)
+    assert recall_of_tools(runs, served, [1, 2]).loc["q2", column] == pytest.approx(62.5, abs=4)
 
 
 def test_a_wording_is_chosen_by_the_gold_plans_of_training_alone(frames, monkeypatch):
@@ -225,8 +195,9 @@ def test_a_wording_is_chosen_by_the_gold_plans_of_training_alone(frames, monkeyp
     frames["gold"]["apis"] = [["read_mail"], ["open_note"], ["call"], ["call"]]
     every = [(f"q{n}", [api]) for n in (0, 1) for api in TOOLS["api"]]
     served = frames | {"other_plans": pd.DataFrame(every, columns=["query", "apis"])}
-    found = [best_wording(world_of(one), CONTEXT, 2) for one in (frames, served)]
-    assert found == [("app", 1)] * 2
+    for one in map(world_of, (frames, served)):
+        one.choose_wording(CONTEXT, 2)
+        assert one.wording == ("app", 1)
 
 
 @pytest.mark.parametrize(
@@ -235,10 +206,10 @@ def test_a_wording_is_chosen_by_the_gold_plans_of_training_alone(frames, monkeyp
 )
 def test_what_is_searched_with(world, wording, with_context, of_the_oracle):
     """Of the oracle all items are in words."""
-    world = replace(world, wording=wording)
-    assert world.texts(ALONE, world.side()) == ["what", "anything"]
-    assert world.texts(CONTEXT, world.side())[0] == with_context
-    assert world.texts(ORACLE, world.side())[0] == of_the_oracle
+    world.wording = wording
+    texts = {name: world.texts(name, world.queries, world.contexts) for name in (ALONE, CONTEXT, ORACLE)}
+    assert texts[ALONE] == ["what", "anything"]
+    assert (texts[CONTEXT][0], texts[ORACLE][0]) == (with_context, of_the_oracle)
 
 
 def test_recall_is_told_by_setting_retriever_and_topics(world):
@@ -247,7 +218,7 @@ def test_recall_is_told_by_setting_retriever_and_topics(world):
         run_name(CONTEXT, "lambdamart", "new"): run_of(q2=["call"], q3=["call"]),
     }
     assert list(runs) == ["query_only", "query_plus_context/lambdamart/new"]
-    rows = recall_rows(scores_beside_chance(runs, world, [1, 2]), Resampling(world.units, 100, 0))
+    rows = recall_rows(recall_of_tools(runs, world, [1, 2]), Resampling(world.units, 100, 0))
     named = rows.set_index(["setting", "retriever", "topics", "target", "k"])["recall"]
     assert named[ALONE, "semantic", "known", "api", 2] == 50
     assert named[CONTEXT, "lambdamart", "new", "api", 1] == 0
@@ -263,7 +234,7 @@ SIZE = pd.DataFrame(
         "split": ["training"] * 330 + ["evaluation"] * 100,
     }
 )
-NAMES = ("explicit", "hard")
+NAMES = ("hard",)
 
 
 @pytest.fixture(scope="module")
@@ -272,19 +243,16 @@ def whole(data):
 
 
 @pytest.fixture(scope="module")
-def parts(whole):
-    return {name: asked_part(frames, 200, 3) for name, frames in whole.items()}
+def ranked(whole):
+    """The world `hard`, small, and what it finds."""
+    there = small_world(whole["hard"])
+    there.choose_wording(CONTEXT, 12)
+    return there, runs_in(there)
 
 
-@pytest.fixture(scope="module")
-def vectors(parts):
-    return embed_worlds(parts, letters)
-
-
-def small_world(frames, vectors, shipped=None):
-    contexts = retrieved_contexts(frames, vectors, 3, 1)
-    contexts |= context_controls(frames, contexts[CONTEXT], 3)
-    return ToolWorld.of(frames, vectors, contexts, letters, encoder="letters", seed=3, shipped=shipped or {})
+def small_world(frames, kept=None, contexts=None):
+    learned = functools.cache(lambda: learned_world(frames, 200, letters, {}, 3, 1))
+    return ToolWorld(frames, letters, learned, kept, 3, contexts=contexts)
 
 
 ASKED = [("semantic", setting, "known") for setting in (ALONE, BY_SEARCH, CONTEXT, OTHERS, ORACLE)]
@@ -293,19 +261,12 @@ ASKED += [("bm25t", ALONE, "known"), ("frequency", ALONE, "known"), ("classifier
 ASKED += [("classifier", ALONE, "new"), ("lambdamart", ALONE, "new")]
 
 
-def runs_in(world, asked=tuple(ASKED)):
-    return {run_name(setting, one, topics): rank_tools(setting, world, one, topics) for one, setting, topics in asked}
+def runs_in(world):
+    return {run_name(setting, one, topics): rank_tools(setting, world, one, topics) for one, setting, topics in ASKED}
 
 
-@pytest.fixture(scope="module")
-def ranked(parts, vectors):
-    there = small_world(parts["hard"], vectors["hard"])
-    return there, runs_in(there)
-
-
-@pytest.mark.slow
-def test_all_evaluation_queries_are_asked_and_some_personas_train(whole, parts):
-    part, every = parts["hard"], whole["hard"]["queries"]
+def test_all_evaluation_queries_are_asked_and_some_personas_train(whole):
+    part, every = asked_part(whole["hard"], 200, 3), whole["hard"]["queries"]
     asked = part["queries"]
     evaluated = every.loc[every["split"] == "evaluation", "query"]
     assert asked.loc[asked["split"] == "evaluation", "query"].tolist() == evaluated.tolist()
@@ -317,38 +278,77 @@ def test_all_evaluation_queries_are_asked_and_some_personas_train(whole, parts):
     ours = whole["hard"]["opens"]["item"].isin(part["items"]["item"])
     assert 0 < ours.sum() == len(part["opens"]) < len(ours)
     assert part["gold"]["query"].tolist() == asked["query"].tolist()
-    again, other = (asked_part(whole["hard"], 200, seed)["queries"]["query"] for seed in (3, 4))
-    assert again.tolist() == asked["query"].tolist() != other.tolist()
 
 
-@pytest.mark.slow
-def test_a_shipped_ranker_is_taken_in_the_world_that_it_learned_in(parts, vectors, ranked):
-    """And in no other, nor where another log was read; with it the rankings are the same ones."""
-    world, runs = ranked
-    assert not any(one.shipped for one in world.rankers.values())
-    shipped = {one.learned_from: one.record for one in world.rankers.values()}
-    again = small_world(parts["hard"], vectors["hard"], shipped)
-    assert all(one.shipped for one in again.rankers.values())
-    pd.testing.assert_frame_equal(rank_tools(CONTEXT, again, "lambdamart"), runs[run_name(CONTEXT, "lambdamart")])
-    other = small_world(parts["explicit"], vectors["explicit"], shipped)
-    assert not any(one.shipped for one in other.rankers.values())
-    log = {**parts["hard"], "opens": parts["hard"]["opens"][:600]}
-    unread = small_world(log, vectors["hard"], shipped).rankers
-    assert {name: one.shipped for name, one in unread.items()} == {ALONE: True, CONTEXT: False, BY_SEARCH: True}
+def test_the_evaluation_side_is_the_same_without_the_other(whole, data):
+    alone = named_world(data, "hard", SIZE, 3, ["evaluation"])
+    asked = whole["hard"]["queries"].query("split == 'evaluation'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone["queries"], asked)
+    items = whole["hard"]["items"]
+    pd.testing.assert_frame_equal(alone["items"], items[items["persona"].isin(asked["persona"])].reset_index(drop=True))
 
 
-@pytest.mark.slow
-def test_no_evaluation_label_reaches_a_ranking(parts, vectors, ranked):
+def test_no_evaluation_label_reaches_a_ranking(whole, ranked):
     """But the oracle's context, which is made of labels."""
-    gold = parts["hard"]["gold"]
+    gold = whole["hard"]["gold"]
     asked = (gold["split"] == "evaluation").to_numpy()
-    other = parts["hard"]["toolbox"]["api"].iloc[0]
+    other = whole["hard"]["toolbox"]["api"].iloc[0]
     lied = gold.assign(apis=[[other] if out else apis for out, apis in zip(asked, gold["apis"], strict=True)])
     lied["relevant"] = [labels[:1] if out else labels for out, labels in zip(asked, gold["relevant"], strict=True)]
     world, before = ranked
-    told = small_world({**parts["hard"], "gold": lied}, vectors["hard"])
-    assert best_wording(told, CONTEXT, 12) == best_wording(world, CONTEXT, 12)
+    told = small_world({**whole["hard"], "gold": lied})
+    told.choose_wording(CONTEXT, 12)
     after = runs_in(told)
+    assert told.wording == world.wording
     for name in set(before) - {ORACLE}:
         pd.testing.assert_frame_equal(after[name], before[name])
     assert not after[ORACLE].equals(before[ORACLE])
+
+
+# ---------------------------------------------------------------- lists that come with the project
+
+
+def never():
+    raise AssertionError("nothing is learned")
+
+
+def test_kept_lists_are_taken_and_some_are_searched_for_again(whole, ranked, tmp_path):
+    world, before = ranked
+    book = Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="quick"), tmp_path)
+    book.write_arrays("tool_lists", {f"k {name}": rows for name, rows in world.taken.items()})
+    assert ship_tool_lists(book, tmp_path)
+    assert not ship_tool_lists(book, tmp_path), "they are there"
+    assert kept_lists("other", tmp_path) == {}
+    again = ToolWorld(whole["hard"], letters, never, kept_lists("k", tmp_path), 3)
+    again.choose_wording(CONTEXT, 12)
+    for name, run in runs_in(again).items():
+        pd.testing.assert_frame_equal(run, before[name])
+    again.audit()
+    assert again.agreed == again.audited == 5 * module.AUDITED
+    again.kept[CONTEXT + ", {} of {}".format(*again.wording)][:, :2] = 0
+    again.audited = again.agreed = 0
+    again.audit()
+    assert again.agreed < again.audited
+
+
+def test_lists_that_were_found_with_other_contexts_are_not_taken(whole, ranked):
+    world, _ = ranked
+    kept = {f"items of {setting}": world.taken[f"items of {setting}"] for setting in (CONTEXT, BY_SEARCH)}
+    same = small_world(whole["hard"], kept, world.contexts)
+    assert same.kept
+    assert same.agreed == same.audited == 200
+    other = {CONTEXT: world.contexts[BY_SEARCH]}
+    assert not small_world(whole["hard"], kept, other).kept
+
+
+def test_a_key_has_all_that_lists_depend_on(whole, data):
+    frames = whole["hard"]
+    key = world_key(frames, "weights", 3, data, ("hard", 200))
+    others = [
+        world_key(frames, "others", 3, data, ("hard", 200)),
+        world_key(frames, "weights", 4, data, ("hard", 200)),
+        world_key(frames, "weights", 3, data, ("hard", 300)),
+        world_key(frames, "weights", 3, data),
+        world_key(frames | {"opens": frames["opens"][1:]}, "weights", 3, data, ("hard", 200)),
+    ]
+    assert len({key, *others}) == 6
