@@ -7,6 +7,7 @@ in a list as the prompts of the Berkeley function-calling leaderboard ask for th
 from __future__ import annotations
 
 import ast
+import keyword
 import math
 import re
 import warnings
@@ -72,22 +73,62 @@ def parse_plan(text: str) -> list[PlannedCall]:
     """The calls of a plan as (API, {argument: value}), in order.
 
     Values are texts, finite numbers, True, False, None, and lists and dicts (with texts as keys) of them; a tuple is
-    read as a list. Names of APIs may have dots and hyphens. JSON's `true`, `false` and `null` are names, not literals,
-    hence no plan (the Berkeley leaderboard reads them as the texts "true", "false" and "null", which are no booleans
-    either), and so are unquoted texts. Nothing is ever evaluated.
+    read as a list. Names of APIs and arguments need not be Python's: `sign-in`, `admin/list`, `from`, `$top`. As the
+    Berkeley leaderboard's decoding does, fences of code are passed over. JSON's `true`, `false` and `null` are names,
+    not literals, hence no plan (the leaderboard reads them as the texts "true", "false" and "null", which are no
+    booleans either), and so are unquoted texts. Nothing is ever evaluated.
 
     Raises:
         PlanError: the text is anything else, longer than `MAX_CHARACTERS` or nested deeper than `MAX_DEPTH`.
     """
     if len(text) > MAX_CHARACTERS:
         raise PlanError(f"{len(text):,} characters, more than {MAX_CHARACTERS:,}")
+    # A text in triple quotes keeps its indentation.
+    lines = "\n".join(line.strip() for line in text.split("\n")) if not _TRIPLE.search(text) else text.strip()
+    try:
+        return _calls(lines, {})
+    except PlanError as error:
+        spelled: dict[str, str] = {}
+        unfenced = "\n".join(line.strip() for line in text.split("\n") if not line.strip().startswith("```"))
+        respelled = _NAME.sub(lambda match: _as_python(match, spelled), unfenced.strip("` \n"))
+        if respelled == lines:
+            raise
+        try:
+            return _calls(respelled, spelled)
+        except PlanError:
+            raise error from None
+
+
+_TRIPLE = re.compile("\"{3}|'{3}")
+_STRING = r'"(?:\\.|[^"\\\n])*(?:"|\\?$)|\'(?:\\.|[^\'\\\n])*(?:\'|\\?$)'
+# A name before a parenthesis or an equals sign; quoted texts are consumed whole.
+_NAME = re.compile(rf"{_STRING}|(?P<name>[^\s()\[\]{{}},;='\"]++)(?=\s*+(?:\(|(?P<argument>=)(?!=)))", re.MULTILINE)
+_API = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+def _as_python(match: re.Match, spelled: dict[str, str]) -> str:
+    """A name that Python would not take as another one, under which it is kept in `spelled`."""
+    name = match["name"]
+    parts = [name] if match["argument"] else (name or "").split(".")
+    if not name or not re.search(r"[^\W\d]", name) or all(map(_is_plain, parts)):
+        return match[0]
+    spelled[f"name_{len(spelled)}_"] = name
+    return f"name_{len(spelled) - 1}_"
+
+
+def _is_plain(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _calls(text: str, spelled: dict[str, str]) -> list[PlannedCall]:
+    """The calls of a text in Python's grammar; `spelled`: names that stand for others."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd escapes in a model's texts are no matter of ours
-            statements = ast.parse("\n".join(line.strip() for line in text.split("\n"))).body
+            statements = ast.parse(text).body
         nodes = [statement.value if isinstance(statement, ast.Expr) else statement for statement in statements]
-        listed = [node.elts if isinstance(node, ast.List) else [node] for node in nodes]
-        calls = [_call(node) for part in listed for node in part]
+        listed = [node.elts if isinstance(node, ast.List | ast.Tuple) else [node] for node in nodes]
+        calls = [_call(node, spelled) for part in listed for node in part]
     except PlanError:
         raise
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
@@ -97,26 +138,20 @@ def parse_plan(text: str) -> list[PlannedCall]:
     return calls
 
 
-_API = re.compile(r"[^\W\d]\w*(?:[.-][^\W\d]\w*)*")
-
-
-def _call(node: ast.AST) -> PlannedCall:
-    prefix = ""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):  # Python reads `get-time()` as a difference
-        prefix, node = f"{ast.unparse(node.left)}-", node.right
+def _call(node: ast.AST, spelled: dict[str, str]) -> PlannedCall:
     if not isinstance(node, ast.Call):
         raise PlanError(f"{type(node).__name__} is no call")
-    name = (prefix + ast.unparse(node.func)).replace(" - ", "-")
+    name = ast.unparse(node.func)
     if not _API.fullmatch(name):
         raise PlanError(f"{_short(name)} is no name of an API")
     if node.args:
         raise PlanError(f"{name}: arguments must be named")
     arguments: dict[str, object] = {}
-    for keyword in node.keywords:
-        if keyword.arg is None or keyword.arg in arguments:
-            raise PlanError(f"{name}: {'star argument' if keyword.arg is None else f'{keyword.arg} is given twice'}")
-        arguments[keyword.arg] = _value(ast.literal_eval(keyword.value))
-    return name, arguments
+    for word in node.keywords:
+        if word.arg is None or word.arg in arguments:
+            raise PlanError(f"{name}: {'star argument' if word.arg is None else f'{word.arg} is given twice'}")
+        arguments[spelled.get(word.arg, word.arg)] = _value(ast.literal_eval(word.value))
+    return spelled.get(name, name), arguments
 
 
 def _value(literal: object, depth: int = 0) -> object:
@@ -136,7 +171,6 @@ def _value(literal: object, depth: int = 0) -> object:
     return literal
 
 
-_STRING = r'"(?:\\.|[^"\\\n])*(?:"|\\?$)|\'(?:\\.|[^\'\\\n])*(?:\'|\\?$)'
 # Quoted texts and words are consumed whole, also those that call nothing, so that the scan takes linear time.
 _CALLED = re.compile(rf"{_STRING}|[\d.-]*+(?P<name>[^\W\d][\w.-]*+)(?=\()|[\w.-]++'?", re.MULTILINE)
 
