@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
 
+from lib.assistant.functions import read_definitions
 from lib.assistant.schemas import App
-from lib.workbook.inputs import InputError, Strict, Text, read_json_records, read_yaml, validated
+from lib.workbook.inputs import InputError, Strict, Text, read_yaml, validated
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,16 @@ def json_types(type_: object) -> tuple[JSONType, ...]:
     return () if "any" in types else types
 
 
+def described(name: str, schema: object) -> Iterator[str]:
+    """What a schema says of an argument, then of all fields in it: name and description."""
+    schema = schema if isinstance(schema, dict) else {}
+    yield f"{name}: {schema.get('description') or ''}".rstrip(": ")
+    for part in (schema, schema.get("items"), schema.get("additionalProperties")):
+        fields = part.get("properties") if isinstance(part, dict) else None
+        for inner, child in (fields if isinstance(fields, dict) else {}).items():
+            yield from described(inner, child)
+
+
 def unwrap(function: dict) -> dict:
     """The definition in `{"type": "function", "function": definition}`, or the definition itself."""
     return function["function"] if isinstance(function.get("function"), dict) else function
@@ -91,16 +102,6 @@ def signature(function: dict) -> str:
     required = (function.get("parameters") or {}).get("required") or []
     names = [name if name in required else f"{name}?" for name in argument_names(function)]
     return f"{function['name']}({', '.join(names)})"
-
-
-def definitions_in(record: object) -> list:
-    """The definitions of one record: itself, wrapped, or what a Berkeley record has under `function`; none in a query
-    that offers no function."""
-    inside = record
-    if isinstance(record, dict):
-        inside = record.get("function", [] if "question" in record else record)
-    parts = inside if isinstance(inside, list) else [inside]
-    return [unwrap(part) if isinstance(part, dict) else part for part in parts]
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class API:
         parameters, arguments = definition.parameters or ParametersOfFunction(), {}
         for name, schema in parameters.properties.items():
             schema = schema if isinstance(schema, dict) else {}
-            types = json_types(schema.get("type"))
+            types = [name for name in json_types(schema.get("type")) if name != "null"]
             arguments[name] = Argument.model_construct(
                 description=str(schema.get("description") or ""),
                 type=types[0] if len(types) == 1 else "any",
@@ -136,7 +137,8 @@ class API:
     @property
     def text(self) -> str:
         """What tool retrieval sees: name, description and arguments in one line."""
-        arguments = [f"{name}: {argument.description}".rstrip(": ") for name, argument in self.arguments.items()]
+        properties = (self.function.get("parameters") or {}).get("properties") or {}
+        arguments = [text for name, schema in properties.items() for text in described(name, schema)]
         return f"{re.sub('[_.]', ' ', self.api)}. {self.description} {'; '.join(arguments)}".strip()
 
 
@@ -189,11 +191,10 @@ class Toolbox:
 
     @classmethod
     def from_functions(cls, path: str | Path) -> Toolbox:
-        """A toolbox from OpenAI-style function definitions: JSON (a list or one object) or JSON lines.
+        """A toolbox from function definitions of any of the forms of `lib.assistant.functions`.
 
-        A record is a definition `{name, description, parameters}`, bare or as `{"type": "function", "function": …}`, or
-        a Berkeley record with one or several under `function`. Types may go by their JSON Schema or Berkeley names. Of
-        several definitions of one name the first is kept; a warning names those that differ.
+        What is no object is left out with a warning. Types may go by their JSON Schema or Berkeley names. Of several
+        definitions of one name the first is kept; a warning names those that differ.
 
         Raises:
             InputError: the file cannot be read or holds no function, or a record has a wrong field; names the file, the
@@ -201,11 +202,13 @@ class Toolbox:
         """
         apis: dict[str, API] = {}
         differing: dict[str, str] = {}
-        for where, record in read_json_records(path):
-            for number, function in enumerate(definitions_in(record), start=1):
-                name = validated(Definition, function, f"{path}, {where}, function {number}").name
-                if apis.setdefault(name, API.of(function)).function != function:
-                    differing.setdefault(name, where)
+        for where, function in read_definitions(path):
+            if not isinstance(function, dict):
+                log.warning("%s, %s: left out, since a definition is an object with a name", path, where)
+                continue
+            name = validated(Definition, function, f"{path}, {where}").name
+            if apis.setdefault(name, API.of(function)).function != function:
+                differing.setdefault(name, where)
         if differing:
             listed = ", ".join(f"{name} ({where})" for name, where in differing.items())
             log.warning("%s: defined again with a difference, of which the first definition is kept: %s", path, listed)

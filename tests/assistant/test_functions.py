@@ -1,12 +1,21 @@
-"""Function definitions and Berkeley-style queries as they come from others."""
+"""Function definitions and queries as they come from others, and how well functions are found."""
 
 from __future__ import annotations
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from lib.assistant.functions import read_function_queries
+from lib.assistant.functions import (
+    confused,
+    descriptions_to_mend,
+    phrases_of,
+    plain_schema,
+    read_function_queries,
+    search_tools,
+)
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import Toolbox
 
@@ -75,11 +84,11 @@ def test_every_form_gives_the_same_toolbox(write, text):
 def test_arguments_have_json_schema_types_and_the_text_says_all_that_search_sees(write):
     lamp = Toolbox.from_functions(write([LAMP]))["home.set_lamp"]
     types = {name: argument.type for name, argument in lamp.arguments.items()}
-    assert types == {"room": "string", "level": "number", "timer": "object", "note": "any"}
+    assert types == {"room": "string", "level": "number", "timer": "object", "note": "string"}
     assert [name for name, argument in lamp.arguments.items() if argument.required] == ["room", "level"]
     assert lamp.text == (
         "home set lamp. Switch a lamp on or off. room: Where the lamp is.; level: Brightness from 0 to 1.; "
-        "timer: When to go off.; note"
+        "timer: When to go off.; minutes: How long to wait.; note"
     )
 
 
@@ -134,9 +143,43 @@ def test_queries_with_their_answers_or_with_answers_beside_them(write, beside):
     frame = read_function_queries(path)
     assert frame["query"].tolist() == ["q0", "q1", "q2", "q3"]
     assert frame["text"].tolist() == ["Make the hall brighter.", "Ring it.", "Ring it.", "What is love?"]
-    assert frame["apis"].tolist() == [["home.set_lamp"], ["wait", "ring-bell"], ["home.set_lamp"], ["default"]]
+    assert frame["apis"].tolist() == [["home.set_lamp"], ["wait", "ring-bell"], ["home.set_lamp"], []]
     assert frame["place"].str.fullmatch(r".*queries\.json, line \d").all()
-    assert set(frame["apis"].explode()) - {"default"} <= set(Toolbox.from_functions(path).apis), "one file is both"
+    assert set(frame["apis"].explode().dropna()) <= set(Toolbox.from_functions(path).apis), "one file is both"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("own.json", [{"query": "Ring.", "tools": ["ring-bell"]}, {"text": " Sleep ", "tool": "wait"}]),
+        (
+            "own.jsonl",
+            '{"request": "Ring.", "expected": [{"ring-bell": {"loud": true}}]}\n{"input": "Sleep", "tool": "wait"}',
+        ),
+        ("own.csv", "\ufeffquestion,answer\nRing.,ring-bell\nSleep,wait\n"),
+    ],
+)
+def test_names_alone_are_labels(write, name, text):
+    frame = read_function_queries(write(text, name))
+    assert frame[["query", "text"]].to_numpy().tolist() == [["1", "Ring."], ["2", "Sleep"]]
+    assert frame["apis"].tolist() == [["ring-bell"], ["wait"]]
+
+
+def test_several_names_in_a_table_and_none(write):
+    frame = read_function_queries(write("query,tools\nBoth,ring-bell; wait\nNone,\n", "own.csv"))
+    assert frame["apis"].tolist() == [["ring-bell", "wait"], []]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        [[{"role": "assistant", "content": None, "tool_calls": []}, {"role": "user", "content": "Ring."}]],
+        [{"role": "user", "content": [{"type": "text", "text": "Ring."}, {"type": "image_url"}]}],
+    ],
+)
+def test_chat_messages(write, question):
+    path = write([{"question": question, "tools": ["wait"]}], "queries.json")
+    assert read_function_queries(path)["text"].tolist() == ["Ring."]
 
 
 GOOD = RECORDS[0]
@@ -146,12 +189,11 @@ GOOD = RECORDS[0]
     ("records", "parts"),
     [
         ([GOOD, GOOD], ["record 2", "q0", "twice"]),
-        ([GOOD, {"question": "Ring."}], ["record 2", "id"]),
         ([GOOD, GOOD | {"id": "q1", "question": [[]]}], ["record 2", "q1", "question"]),
-        ([GOOD, GOOD | {"id": "q1", "ground_truth": [{"f": {"x": 1}}]}], ["record 2", "q1", "ground_truth.0.f.x"]),
         ([GOOD, GOOD | {"id": "q1", "ground_truth": [{"f": {}, "g": {}}]}], ["record 2", "q1", "ground_truth"]),
         ([GOOD, without_answers([GOOD | {"id": "q1"}])[0]], ["q1", "ground_truth", "possible_answer"]),
         ([], ["no query"]),
+        ([GOOD, "Ring."], ["record 2", "object"]),
         ("{", ["line 1", "not JSON"]),
     ],
     ids=lambda value: str(value)[-60:],
@@ -161,15 +203,132 @@ def test_wrong_queries(write, records, parts):
     refused(lambda: read_function_queries(path), "queries.json", *parts)
 
 
-@pytest.mark.parametrize(
-    ("truths", "parts"),
-    [
-        ([{"id": "q9", "ground_truth": LIT}], ["no ground_truth", "q0"]),
-        ([{"id": "q0", "ground_truth": LIT}] * 2, ["record 2", "q0", "twice"]),
-        ([{"id": "q0"}], ["record 1", "q0", "ground_truth"]),
-    ],
+# ---------------------------------------------------------------- the forms of others
+
+SCHEMA = {"type": "object", "properties": {"harbour": {"type": "string", "description": "its name"}}}
+TIDE = {"name": "tide", "description": "High water.", "parameters": SCHEMA}
+
+
+def of(schema, key="inputSchema"):
+    return {"name": "tide", "description": "High water.", key: schema}
+
+
+def answer_of(*tools):
+    return {"jsonrpc": "2.0", "id": 1, "result": {"tools": [*tools]}}
+
+
+FORMS = {
+    "OpenAI's newer one": [{"type": "function", **TIDE}],
+    "Anthropic": {"tools": [of(SCHEMA, "input_schema")]},
+    "MCP, an answer": answer_of(of(SCHEMA)),
+    "MCP, pages": as_lines([answer_of(of(SCHEMA)), answer_of(BELL)]),
+    "MCP, servers by name": {"sea": {"tools": [of(SCHEMA)]}, "bells": {"tools": [BELL]}},
+    "MCP, an event stream": f"event: message\ndata: {json.dumps(answer_of(of(SCHEMA)))}\n\n",
+    "Gemini": [{"functionDeclarations": [TIDE]}],
+    "Gemini, JSON schema": {"tools": [{"function_declarations": [of(SCHEMA, "parametersJsonSchema")]}]},
+    "Bedrock": {"toolConfig": {"tools": [{"toolSpec": of({"json": SCHEMA})}]}},
+    "one that is none": {"tools": [None, of(SCHEMA)]},
+}
+
+
+@pytest.mark.parametrize("content", FORMS.values(), ids=FORMS)
+def test_each_form_is_read(write, content):
+    toolbox = Toolbox.from_functions(write(content))
+    assert next(iter(toolbox)).api == "tide"
+    assert toolbox["tide"].text == "tide. High water. harbour: its name"
+    assert toolbox["tide"].function["parameters"] == SCHEMA
+    assert ("ring-bell" in toolbox) == ("pages" in str(content) or "ring-bell" in str(content))
+
+
+REF = {"$ref": "#/$defs/Place"}
+DEFINED = {
+    "Place": SCHEMA,
+    "Many": {"oneOf": [REF, {"type": "null"}]},
+    "Loop": {"properties": {"in": {"$ref": "#/$defs/Loop"}}},
+}
+NESTED = {
+    "reference": {"properties": {"query": REF}},
+    "chain through a list": {"properties": {"query": {"$ref": "#/$defs/Many/oneOf/0"}}},
+    "or null": {"properties": {"query": {"anyOf": [SCHEMA, {"type": "null"}]}}},
+    "reference, or null": {"properties": {"query": {"$ref": "#/$defs/Many"}}},
+    "values of a map": {"properties": {"query": {"additionalProperties": REF}}},
+    "items": {"properties": {"query": {"type": "array", "items": REF}}},
+    "root reference": REF,
+    "root alternatives": {"oneOf": [{"properties": {"code": {"type": "string"}}, "required": ["code"]}, REF]},
+    "parts": {"allOf": [REF, {"properties": {"code": {"type": "string"}}, "required": ["code"]}]},
+    "circle": {"properties": {"query": REF, "loop": {"$ref": "#/$defs/Loop"}}},
+    "nowhere": {"properties": {"query": REF, "lost": {"$ref": "#/$defs/None"}}},
+}
+
+
+@pytest.mark.parametrize("schema", NESTED.values(), ids=NESTED)
+def test_what_is_nested_is_read(write, schema):
+    tool = Toolbox.from_functions(write([of(schema | {"$defs": DEFINED})]))["tide"]
+    assert "harbour: its name" in tool.text
+    if "code" in str(schema):
+        assert set(tool.arguments) == {"code", "harbour"}
+        assert tool.arguments["code"].required == ("allOf" in schema), "one of several alternatives is not required"
+
+
+def test_types_are_found_behind_alternatives_and_no_schema_takes_forever():
+    schema = {
+        "properties": {"day": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "n": {"oneOf": [{"type": "integer"}]}}
+    }
+    assert [field["type"] for field in plain_schema(schema)["properties"].values()] == [["string", "null"], "integer"]
+    doubled = {str(n): {"properties": {name: {"$ref": f"#/$defs/{n + 1}"} for name in "ab"}} for n in range(40)}
+    assert plain_schema({"$ref": "#/$defs/0", "$defs": doubled})["properties"]
+
+
+def test_a_servers_error_is_told(write):
+    path = write({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}})
+    refused(lambda: Toolbox.from_functions(path), "functions.json, record 1", "Method not found")
+
+
+# ---------------------------------------------------------------- how well they are found
+
+TOOLS = pd.DataFrame(
+    {
+        "item": ["tide", "current", "bell"],
+        "description": ["Show high water. Of a harbour.", "Show high water currents", ""],
+        "text": ["tide high water", "current high water", "bell"],
+        "silent": [[], ["hour"], []],
+    }
 )
-def test_wrong_answers_beside_queries(write, truths, parts):
-    write(truths, "possible_answer/queries.json")
-    path = write(without_answers([GOOD]), "queries.json")
-    refused(lambda: read_function_queries(path), "queries.json", "possible_answer", *parts)
+
+
+def words(texts):
+    vocabulary = ["tide", "current", "bell", "high", "water"]
+    vectors = np.array([[0.01 + text.lower().count(word) for word in vocabulary] for text in texts])
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_search_confusions_and_what_to_mend():
+    queries = pd.DataFrame(
+        {
+            "query": ["a", "b", "c", "d"],
+            "text": ["high tide", "tide water", "bell", "the current"],
+            "apis": [["tide"], ["current"], ["bell", "tide"], ["current"]],
+            "place": "q.json",
+        }
+    )
+    runs = search_tools(queries, TOOLS, words)
+    assert list(runs) == ["bm25t", "semantic", "rrf_text"]
+    for run in runs.values():
+        first = run[run["rank"] == 1].set_index("query")["item"]
+        assert first.to_dict() == {"a": "tide", "b": "tide", "c": "bell", "d": "current"}
+        assert (run.groupby("query")["rank"].max() == 3).all()
+        gold = queries.explode("apis").rename(columns={"apis": "item"})[["query", "item"]]
+        assert confused(run, gold).to_numpy().tolist() == [["current", "tide", 1, "b"]], "c has one of its tools first"
+    faults = descriptions_to_mend(TOOLS, np.array([[1.0, 0], [0.95, 0.3122], [0, 1]]))
+    assert faults.to_numpy().tolist() == [
+        ["tide", "reads like current"],
+        ["current", "arguments without description: hour"],
+        ["current", "reads like tide"],
+        ["bell", "no description"],
+    ]
+    assert phrases_of(TOOLS)["text"].tolist() == ["Show high water", "Show high water currents"]
+
+
+def test_an_answer_outside_the_toolbox_is_one_clear_error():
+    queries = pd.DataFrame({"query": ["a"], "text": ["x"], "apis": [["tid"]], "place": ["q.json, line 3"]})
+    refused(lambda: search_tools(queries, TOOLS, words), "q.json, line 3, query a", "tid,", "did you mean tide")

@@ -69,19 +69,16 @@ def make_project(folder):
 def test_it_ranks_the_functions_of_a_file(tmp_path):
     project = make_project(tmp_path / "project")
     named = "-p profile mine -p bootstrap_samples 100 -p queries_file queries.json -p toolbox_file tools.jsonl".split()
-    command = [sys.executable, "-m", "papermill", "notebooks/own_functions.ipynb", "done.ipynb", "--no-progress-bar"]
+    command = [sys.executable, "-m", "papermill", "notebooks/explore_tools.ipynb", "done.ipynb", "--no-progress-bar"]
     environment = os.environ | {"PYTHONPATH": str(project), "WORKBOOK_BATCH": "1"}
     done = subprocess.run([*command, *named], cwd=project, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
-    table = pd.read_csv(project / "reports" / "mine" / "tables" / "own_functions.csv")
-    assert list(table) == ["setting", "retriever", "target", "k", "recall", "ci_low", "ci_high", "n_topics", "n"]
-    assert set(table["setting"]) == {"query_only"}
-    assert set(table["retriever"]) == {"semantic", "bm25t", "random"}
-    assert set(table["target"]) == {"api"}
+    table = pd.read_csv(project / "reports" / "mine" / "tables" / "explore_tools.csv")
+    assert set(table["method"]) == {"semantic", "bm25t", "rrf_text", "random"}
     assert set(table["k"]) == set(range(1, 7)), "six functions: no cutoff beyond them"
-    assert (table["n"] == 5).all()
-    recall = table.set_index(["retriever", "k"])["recall"]
-    assert recall["semantic", 6] == pytest.approx(80), "one query in five fits no function"
+    assert (table["n"] == 4).all(), "one query in five fits no function"
+    recall = table.set_index(["method", "k"])["value"]
+    assert recall["rrf_text", 6] == 100
     assert recall["semantic", 1] > recall["random", 1]
-    assert recall["random", 3] == pytest.approx(80 * 3 / 6, abs=3)
+    assert recall["random", 3] == 50
     assert not (project / "data" / "generated").exists(), "later notebooks must not take it for their world"
