@@ -31,33 +31,26 @@ SOURCE = "https://github.com/olly-styles/WorkBench"
 ANSWERS = "queries_and_answers"
 
 
-class StoredApp(NamedTuple):
-    """`name` for readers; `file` and `key` of its items; `text`: the columns that say what an item is."""
-
-    name: str
-    file: str
-    key: str
-    text: str
-
-
+# Of each app: its name, the file and the key of its items, and the columns that say what an item is.
 APPS = {
-    "email": StoredApp("Email", "emails.csv", "email_id", "inbox/outbox sender/recipient subject sent_datetime body"),
-    "calendar": StoredApp(
-        "Calendar", "calendar_events.csv", "event_id", "event_name participant_email event_start duration"
-    ),
-    "project_management": StoredApp(
+    "email": ("Email", "emails.csv", "email_id", "inbox/outbox sender/recipient subject sent_datetime body"),
+    "calendar": ("Calendar", "calendar_events.csv", "event_id", "event_name participant_email event_start duration"),
+    "project_management": (
         "Project Management", "project_tasks.csv", "task_id", "task_name assigned_to_email list_name due_date board"
     ),
-    "customer_relationship_manager": StoredApp(
+    "customer_relationship_manager": (
         "Customer Relationship Manager",
         "customer_relationship_manager_data.csv",
         "customer_id",
         "customer_name assigned_to_email customer_email customer_phone last_contact_date product_interest status "
         "follow_up_by notes",
     ),
-}
+}  # fmt: skip
 TOPICS = ("analytics", "calendar", "customer_relationship_manager", "email", "multi_domain", "project_management")
-FILES = [*(app.file for app in APPS.values()), *(f"{ANSWERS}/{topic}_queries_and_answers.csv" for topic in TOPICS)]
+FILES = [
+    *(file for _, file, _, _ in APPS.values()),
+    *(f"{ANSWERS}/{topic}_queries_and_answers.csv" for topic in TOPICS),
+]
 CUTOFFS, TOOL_CUTOFFS = (3, 5, 10), (1, 3, 5)
 SCORES = ["query", "template", "method", "metric", "k", "value"]
 _CALL = re.compile(r"(\w+\.\w+)\.func")
@@ -93,29 +86,46 @@ def absent_sentence(root: Path, folder: str) -> str:
 def read_workbench(folder: str | Path) -> WorkBench:
     """The benchmark in a folder that has all of `FILES`.
 
+    A tool's text is all that the data say of it: app, name and, of the first call, arguments. An item's id is the app's
+    and the file's, since two apps may have the same.
+
     Raises:
         InputError: a file lacks a column, an id stands twice, an answer is no list of calls or names an item
             that is not there; one sentence that names file and row.
     """
-    items = pd.concat([_read_items(Path(folder), key, app) for key, app in APPS.items()], ignore_index=True)
-    known, queries, relevant, called = set(items["item"]), [], [], []
+    items, queries, relevant, called = [], [], [], []
+    arguments_of: dict[str, Mapping] = {}
+    for app, (_, file, key, columns) in APPS.items():
+        rows = _read_rows(Path(folder) / file, [key, *columns.split()])
+        texts = [". ".join(filter(None, map(str.strip, row))) for row in rows[columns.split()].to_numpy()]
+        items.append(pd.DataFrame({"item": f"{app}-" + rows[key], "app": app, "text": texts}))
+        if (twice := items[-1]["item"].duplicated()).any():
+            found = one_line(items[-1]["item"][twice].iloc[0], 80)
+            raise InputError(f"{Path(folder) / file}: {key}: {found} stands twice")
+    known = pd.concat(items, ignore_index=True)
     for topic in TOPICS:
         path = Path(folder) / ANSWERS / f"{topic}_queries_and_answers.csv"
         for row, record in enumerate(_read_rows(path, ["query", "answer", "base_template"]).itertuples(), start=1):
             query, where = f"{topic}-{row}", f"{path}, row {row}"
             calls = _calls(record.answer, where)
-            of_apps = [(app, given) for tool, given in calls if (app := tool.split(".")[0]) in APPS]
-            named = [f"{app}-{given[APPS[app].key]}" for app, given in of_apps if APPS[app].key in given]
-            if unknown := [item for item in named if item not in known]:
+            named = [f"{app}-{given[APPS[app][2]]}" for tool, given in calls
+                     if (app := tool.split(".")[0]) in APPS and APPS[app][2] in given]  # fmt: skip
+            if unknown := sorted(set(named) - set(known["item"])):
                 raise InputError(f"{where}: answer: no item {one_line(unknown[0], 80)}")
             queries.append((query, record.base_template, record.query, calls))
             relevant += [(query, item) for item in dict.fromkeys(named)]
             called += [(query, tool) for tool in dict.fromkeys(tool for tool, _ in calls)]
+            arguments_of = dict(calls[::-1]) | arguments_of
+    tools = []
+    for tool, arguments in sorted(arguments_of.items()):
+        app, _, name = tool.partition(".")
+        said = APPS[app][0] if app in APPS else app.title()
+        tools.append((tool, app, f"{said}: {name} ({', '.join(arguments)})".replace("_", " ")))
     return WorkBench(
-        items,
+        known,
         pd.DataFrame(queries, columns=["query", "template", "text", "calls"]),
         pd.DataFrame(relevant, columns=["query", "item"]),
-        _tools([call for *_, calls in queries for call in calls]),
+        pd.DataFrame(tools, columns=["item", "app", "text"]),
         pd.DataFrame(called, columns=["query", "item"]),
     )
 
@@ -126,17 +136,6 @@ def _read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
         return pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)[list(columns)]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: no table with {', '.join(columns)}: {one_line(error)}") from error
-
-
-def _read_items(folder: Path, key: str, app: StoredApp) -> pd.DataFrame:
-    """Items of an app; an id is the app's and the file's, since two apps may have the same."""
-    path = folder / app.file
-    rows = _read_rows(path, [app.key, *app.text.split()])
-    texts = [". ".join(filter(None, map(str.strip, row))) for row in rows[app.text.split()].to_numpy()]
-    frame = pd.DataFrame({"item": f"{key}-" + rows[app.key], "app": key, "text": texts})
-    if (twice := frame["item"].duplicated()).any():
-        raise InputError(f"{path}: {app.key}: {one_line(frame['item'][twice].iloc[0], 80)} stands twice")
-    return frame
 
 
 def _calls(answer: str, where: str) -> list[tuple[str, dict[str, object]]]:
@@ -152,16 +151,6 @@ def _calls(answer: str, where: str) -> list[tuple[str, dict[str, object]]]:
     except (ValueError, TypeError, AttributeError, SyntaxError, RecursionError, MemoryError):
         raise InputError(f"{where}: answer: no list of calls such as email.delete_email.func(email_id='1')") from None
     return read
-
-
-def _tools(calls: Sequence[tuple[str, Mapping]]) -> pd.DataFrame:
-    """All that the data say of their tools: app, name and, of the first call, arguments."""
-    rows = []
-    for tool, arguments in sorted(dict(reversed(calls)).items()):
-        app, _, name = tool.partition(".")
-        said = APPS[app].name if app in APPS else app.title()
-        rows.append((tool, app, f"{said}: {name} ({', '.join(arguments)})".replace("_", " ")))
-    return pd.DataFrame(rows, columns=["item", "app", "text"])
 
 
 # ---------------------------------------------------------------- context and tools
@@ -210,7 +199,7 @@ def tool_scores(bench: WorkBench, context: pd.DataFrame, encoder) -> pd.DataFram
         encoder: that reads queries and tools.
     """
     asked = bench.queries[bench.queries["calls"].map(len) > 0].reset_index(drop=True)
-    names = bench.items.set_index("item")["app"].map({key: app.name for key, app in APPS.items()})
+    names = bench.items.set_index("item")["app"].map({key: app[0] for key, app in APPS.items()})
     first = context[context["rank"] == 1].set_index("query")["item"].map(names)
     added = {"query_only": "", "query_plus_semantic_context": " " + asked["query"].map(first)}
     runs = {

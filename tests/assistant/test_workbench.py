@@ -1,7 +1,5 @@
 """WorkBench: what its files say, searches over items and tools; what is wrong with a file is one sentence."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from lib.assistant import workbench
 from lib.workbook.inputs import InputError
 
-SHARED = Path(__file__).parents[3] / "shared/external/workbench"
 QUERY = "query,answer,base_template"
 
 
@@ -24,10 +21,10 @@ class Letters:
 @pytest.fixture
 def folder(tmp_path):
     """One item an app, three requests in one file and none in the others."""
-    for app in workbench.APPS.values():
-        columns = list(dict.fromkeys([app.key, *app.text.split()]))
-        values = ["0001", *(f"{app.name} {column}" for column in columns[1:])]
-        (tmp_path / app.file).write_text(f"{','.join(columns)}\n{','.join(values)}\n")
+    for name, file, key, text in workbench.APPS.values():
+        columns = [key, *text.split()]
+        values = ["0001", *(f"{name} {column}" for column in columns[1:])]
+        (tmp_path / file).write_text(f"{','.join(columns)}\n{','.join(values)}\n")
     (tmp_path / workbench.ANSWERS).mkdir()
     for name in workbench.FILES[4:]:
         (tmp_path / name).write_text(f"{QUERY}\n")
@@ -65,9 +62,7 @@ def test_answers_name_items_and_tools(folder):
     ("row", "message"),
     [
         ("""x,"['email.delete_email.func(email_id=""0009"")']",t""", "row 1: answer: no item email-0009"),
-        ("""x,"['__import__(""os"").system(""false"")']",t""", "row 1: answer: no list of calls"),
         ("""x,"['email.delete_email.func(email_id=open(""x""))']",t""", "row 1: answer: no list of calls"),
-        ("""x,7,t""", "row 1: answer: no list of calls"),
         ("""x""", "row 1: answer: no list of calls"),
     ],
 )
@@ -78,7 +73,7 @@ def test_what_is_wrong_with_an_answer(folder, row, message):
 
 
 def test_an_id_may_not_stand_twice(folder):
-    path = folder / workbench.APPS["email"].file
+    path = folder / "emails.csv"
     path.write_text(path.read_text() + path.read_text().splitlines()[1] + "\n")
     with pytest.raises(InputError, match="email-0001 stands twice"):
         workbench.read_workbench(folder)
