@@ -113,7 +113,7 @@ def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], 
     training = int((lesson.material.queries["split"] == "training").sum())
     if training < size:
         raise ValueError(f"{PLANNER}-{size}: this world has {training:,} training queries")
-    learned = lesson.source(size), lesson.pairs(lesson.queries(size))[0], planner_settings(parameters)
+    learned = lesson.source(size), lesson.pairs(lesson.queries(size)), planner_settings(parameters)
     return _ship_adapter(book, f"{PLANNER}-{size}", parameters.planner, *learned, root, **machine)
 
 

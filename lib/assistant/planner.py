@@ -45,11 +45,10 @@ SETTINGS: dict[str, tuple[str, str]] = {
 }
 LABELLED = ("none", "gold")  # sources of tools and items that are not retrieved
 # Beside them two that are not the paper's: the tools are those of the learned ranker (`lib.assistant.tool_ranker`).
-BY_OUR_RANKER = {
+SOURCES = SETTINGS | {
     "rag/lambdamart": ("query_only/lambdamart", "none"),
     "context_tuned_rag/lambdamart": ("query_plus_context/lambdamart", "retrieved"),
 }
-SOURCES = SETTINGS | BY_OUR_RANKER
 MEASURES = ("ast_accuracy", "exact_match", "hallucination", "right_api", "arguments", "answerable")
 NOTHING_FOUND = "nothing found"
 
@@ -82,7 +81,7 @@ class Desk:
         rows = [self.items.loc[item] for item in items]
         lines = [f"{APP_NAMES[row['app']]}: {row['text']}" for row in rows]
         said = " ".join([request, *lines])
-        named = [person for person in self.people.get(persona, []) if names_person(said, person["name"])]
+        named = [person for person in self.people.get(persona, []) if naming(person["name"]).search(said)]
         return lines + [f"Contact: {person['name']}, {person['email']}, {person['phone']}" for person in named]
 
     def prompt(
@@ -126,17 +125,13 @@ class Desk:
         return print_call(DEFAULT_API, {})
 
 
-def names_person(text: str, name: str) -> bool:
-    """Whether a text names somebody, as a whole word: by first name in any case, or by last name as it is written.
+@functools.cache
+def naming(name: str) -> re.Pattern:
+    """What finds somebody in a text, as a whole word: by first name in any case, or by last name as it is written.
 
-    >>> names_person("ask cedric to go instead", "Cedric Suzuki")
+    >>> bool(naming("Cedric Suzuki").search("ask cedric to go instead"))
     True
     """
-    return bool(_naming(name).search(text))
-
-
-@functools.cache
-def _naming(name: str) -> re.Pattern:
     words = [re.escape(word) for word in name.removeprefix("Dr. ").split()]
     return re.compile(rf"(?<!\w)(?:(?i:{words[0]})|{words[-1]})(?!\w)")
 
@@ -222,24 +217,21 @@ class Material:
         items = listed(items_from, "relevant", self.retrieved, self.n_items)
         return pd.DataFrame({"query": names.to_numpy(), "setting": setting, "tools": tools, "items": items})
 
-    def write(self, inputs: pd.DataFrame, thoughts: Mapping[str, str] | None = None) -> list[str]:
-        """The prompt of each row of `inputs` (see `shown`).
+    def prompted(
+        self, rows: pd.DataFrame, settings: Iterable[str], thoughts: Mapping[str, str] | None = None
+    ) -> pd.DataFrame:
+        """What the prompts of some queries show in each setting (see `shown`), with the column `prompt`; `thoughts`: a
+        chain of thought by query, of those that get one."""
+        inputs = pd.concat([self.shown(rows, setting) for setting in settings], ignore_index=True)
+        return inputs.assign(prompt=self.write(inputs, thoughts or {}))
 
-        Args:
-            thoughts: a chain of thought by query; a query without one gets none.
-        """
-        by_name, thoughts = self.queries.set_index("query"), thoughts or {}
+    def write(self, inputs: pd.DataFrame, thoughts: Mapping[str, str]) -> list[str]:
+        """The prompt of each row of `inputs` (see `shown`)."""
+        by_name = self.queries.set_index("query")
         return [
             self.desk.prompt(by_name.loc[row.query], row.tools, row.items, thoughts.get(row.query, ""))
             for row in inputs.itertuples()
         ]
-
-    def prompted(
-        self, rows: pd.DataFrame, settings: Iterable[str], thoughts: Mapping[str, str] | None = None
-    ) -> pd.DataFrame:
-        """What the prompts of some queries show in each setting, with the column `prompt`."""
-        inputs = pd.concat([self.shown(rows, setting) for setting in settings], ignore_index=True)
-        return inputs.assign(prompt=self.write(inputs, thoughts))
 
     def second_steps(self, inputs: pd.DataFrame, plans: Iterable[str]) -> pd.DataFrame:
         """Prompts for the second call of a plan of two, after the first was made: progressive planning (Figure 1).
@@ -267,14 +259,10 @@ class Material:
 
 
 def with_other_plans(gold: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Labels with the column `also`: a list of the plans that serve a query as well as the gold one (`RightPlan`).
-
-    Args:
-        others: columns query, apis, plan, answers, one row such a plan (see `lib.assistant.world.frames`).
-    """
-    also: dict[str, list[RightPlan]] = {}
-    for query, *plan in others[["query", *RightPlan._fields]].itertuples(index=False):
-        also.setdefault(query, []).append(RightPlan(*plan))
+    """Labels with the column `also`: a list of the plans that serve a query as well as the gold one (`RightPlan`), from
+    those of `others` (columns query, apis, plan, answers)."""
+    fields = list(RightPlan._fields)
+    also = {query: [RightPlan(*row) for row in part[fields].to_numpy()] for query, part in others.groupby("query")}
     return gold.assign(also=[also.get(query, []) for query in gold["query"]])
 
 
@@ -299,19 +287,15 @@ def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
     rows = []
     for query, tools, prompt, text in plans[["query", "tools", "prompt", "text"]].itertuples(index=False):
         match, called = best_match(text, right[query], functions), sorted(api_names(text))
-        apis_right = any(called == sorted(plan.apis) for plan in right[query])
-        rows.append(
-            (
-                100.0 * bool(match),
-                100.0 * any(exact_match(text, plan.plan) for plan in right[query]),
-                100.0 * hallucinated(text, names),
-                100.0 * apis_right,
-                100.0 * bool(match) if apis_right else np.nan,
-                np.nan if tools is None else 100.0 * spelled_out(prompt, tools, right[query]),
-                match.category or "",
-                match.sentence,
-            )
-        )
+        judged = {
+            "ast_accuracy": bool(match),
+            "exact_match": any(exact_match(text, plan.plan) for plan in right[query]),
+            "hallucination": hallucinated(text, names),
+            "right_api": any(called == sorted(plan.apis) for plan in right[query]),
+        }
+        judged["arguments"] = judged["ast_accuracy"] if judged["right_api"] else np.nan
+        judged["answerable"] = np.nan if tools is None else spelled_out(prompt, tools, right[query])
+        rows.append([*(100.0 * judged[name] for name in MEASURES), match.category or "", match.sentence])
     plans = plans.assign(need=plans["query"].map(gold["need"])).reset_index(drop=True)
     return plans.join(pd.DataFrame(rows, columns=[*MEASURES, "failure", "why"]))
 

@@ -22,7 +22,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -99,16 +98,12 @@ class PlannerLesson:
         forms = rng.permutation(np.resize(list(SETTINGS), len(chosen)))
         return usable.iloc[chosen].assign(setting=forms)
 
-    def pairs(self, queries: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-        """What a planner learns from some queries: each prompt with its gold plan, a tenth with a chain of thought,
-        while the prompts of Table 3 show none; of plans of two calls also the second call after the first.
-
-        Args:
-            queries: of `queries`.
+    def pairs(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """What a planner learns from some queries (of `queries`): each prompt with its gold plan, a tenth with a chain
+        of thought, while the prompts of Table 3 show none; of plans of two calls also the second call after the first.
 
         Returns:
-            columns query, setting, step (1 or 2), thought (bool), prompt, target, second steps after all others; and in
-            numbers: queries, personas, second_calls, thoughts.
+            columns query, setting, step (1 or 2), thought (bool), prompt, target, second steps after all others.
         """
         material, labels = self.material, self.material.gold.set_index("query")
         able = queries[queries["query"].isin(set(self.thoughts))]
@@ -127,12 +122,7 @@ class PlannerLesson:
         second = material.second_steps(of_two, of_two["query"].map(labels["plan"]))
         targets = second["query"].map(labels["plan"]).str.split("\n").str[1]
         second = second.assign(step=2, thought=False, target=targets)[whole.columns]
-        return pd.concat([whole, second], ignore_index=True), {
-            "queries": len(queries),
-            "personas": int(queries["persona"].nunique()),
-            "second_calls": len(second),
-            "thoughts": len(thoughts),
-        }
+        return pd.concat([whole, second], ignore_index=True)
 
     def source(self, size: int) -> str:
         """SHA-256 of what the prompts of so many training queries are made from.
@@ -287,7 +277,7 @@ def planners_of(
     key = source_key(name, lesson.source(size), settings)
 
     def load_larger() -> LocalModel:
-        pairs, _ = lesson.pairs(lesson.queries(size))
+        pairs = lesson.pairs(lesson.queries(size))
         texts, output = (pairs["prompt"].tolist(), pairs["target"].tolist()), book.data / "runs" / "planner_larger"
         made = finetune_language_model(name, *texts, output, settings, progress=progress, **machine)
         model = LocalModel(name, adapter=made.folder, cache=larger, **machine)
@@ -295,23 +285,16 @@ def planners_of(
         return model
 
     load_untuned = functools.partial(Conversations, name, cache=untuned, **machine)
-    kept = [json.loads(line) for line in (book.root / EXAMPLES_FILE).read_text("utf-8").splitlines()]
-    examples = {
-        setting: [(row["prompt"], row["plan"]) for row in kept if row["setting"] == setting] for setting in SETTINGS
-    }
+    examples: dict[str, list] = {setting: [] for setting in SETTINGS}
+    for row in map(json.loads, (book.root / EXAMPLES_FILE).read_text("utf-8").splitlines()):
+        examples[row["setting"]].append((row["prompt"], row["plan"]))
     tuned = kept_model(book.parameters.planner, plans, adapter, **machine)
+    larger_untuned = KeptModel(untuned, weights_of(name), load_untuned if asks else None)
+    larger_tuned = KeptModel(larger, key, load_larger if asks else None)
     return {
         "tuned": Planner(tuned, PLAN_TOKENS, progress=progress),
-        "untuned": Planner(
-            KeptModel(untuned, weights_of(name), load_untuned if asks else None),
-            LARGER_TOKENS,
-            examples,
-            asks,
-            progress,
-        ),
-        "larger tuned": Planner(
-            KeptModel(larger, key, load_larger if asks else None), LARGER_TOKENS, None, asks, progress
-        ),
+        "untuned": Planner(larger_untuned, LARGER_TOKENS, examples, asks, progress),
+        "larger tuned": Planner(larger_tuned, LARGER_TOKENS, None, asks, progress),
     }
 
 

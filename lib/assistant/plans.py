@@ -89,7 +89,7 @@ def parse_plan(text: str) -> list[PlannedCall]:
         return _calls(lines, {})
     except PlanError as error:
         spelled: dict[str, str] = {}
-        unfenced = "\n".join(line.strip() for line in text.split("\n") if not line.strip().startswith("```"))
+        unfenced = "\n".join(line for line in lines.split("\n") if not line.strip().startswith("```"))
         respelled = _NAME.sub(lambda match: _as_python(match, spelled), unfenced.strip("` \n"))
         if respelled == lines:
             raise
@@ -101,8 +101,10 @@ def parse_plan(text: str) -> list[PlannedCall]:
 
 _TRIPLE = re.compile("\"{3}|'{3}")
 _STRING = r'"(?:\\.|[^"\\\n])*(?:"|\\?$)|\'(?:\\.|[^\'\\\n])*(?:\'|\\?$)'
-# A name before a parenthesis or an equals sign; quoted texts are consumed whole.
-_NAME = re.compile(rf"{_STRING}|(?P<name>[^\s()\[\]{{}},;='\"]++)(?=\s*+(?:\(|(?P<argument>=)(?!=)))", re.MULTILINE)
+_LONG = r'(?s:"{3}.*?"{3}|\'{3}.*?\'{3})'
+_WORD = r"[^\s()\[\]{},;='\"]++"
+# A name before a parenthesis or an equals sign. Texts and other words are consumed whole: the scan takes linear time.
+_NAME = re.compile(rf"{_LONG}|{_STRING}|(?P<name>{_WORD})(?=\s*+(?:\(|(?P<argument>=)(?!=)))|{_WORD}", re.MULTILINE)
 _API = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 

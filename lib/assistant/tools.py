@@ -24,8 +24,7 @@ from lib.assistant.tool_ranker import HOW_LEARNED, NO_FOLD, PlanLessons, RankerT
 from lib.assistant.toolbox import DEFAULT_API
 from lib.assistant.world import SIDES, embed_worlds, simulate
 from lib.assistant.world import frames as world_frames
-from lib.evaluation.comparison import per_query_scores, summarise
-from lib.evaluation.inference import Resampling
+from lib.evaluation.comparison import per_query_scores
 from lib.retrieval.lambdamart import hash_of, how_trained
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, seeded_order
 from lib.workbook.artifacts import ROOT, Workbook, atomic_path, sha256_of
@@ -395,8 +394,10 @@ def world_key(frames: Mapping[str, pd.DataFrame], encoder: str, seed: int, data:
         data: folder of what people wrote.
         named: name and numbers of training queries of a named world.
     """
-    files = [sha256_of(path) for path in sorted(data.glob("*.yaml")) + sorted(data.glob("needs/**/*.yaml"))]
-    settings = [encoder, seed, how_trained(), HOW_LEARNED, CONTEXT_FOLDS, list(named), files if named else []]
+    files = [data / name for name in ("people.yaml", "toolbox.yaml")]
+    files += [*data.glob("needs/**/*.yaml"), *data.glob("background/*.yaml")]
+    written = [sha256_of(path) for path in sorted(files)] if named else []
+    settings = [encoder, seed, how_trained(), HOW_LEARNED, CONTEXT_FOLDS, list(named), *written]
     names = ("queries", "gold", "items", "opens", "toolbox", "other_plans")
     return hash_of(settings, [frames[name] for name in names])
 
@@ -501,24 +502,3 @@ def recall_of_tools(runs: Mapping[Any, pd.DataFrame], world: ToolWorld, cutoffs:
     for place, k in enumerate(cutoffs):
         scores[f"{ALONE}/random", "recall", k] = chance[:, place]
     return scores
-
-
-def recall_rows(scores: pd.DataFrame, over: Resampling) -> pd.DataFrame:
-    """Recall of every run with its interval, as `tables/tool_retrieval.csv` has it.
-
-    Args:
-        scores: of `recall_of_tools`.
-        over: resampling of its queries.
-
-    Returns:
-        columns method (`run_name`), setting, retriever, topics, target (api, app), k, recall, ci_low, ci_high,
-        n_topics, n.
-    """
-    table = summarise(scores, {("all", "all"): np.ones(len(scores), dtype=bool)}, over)
-    name = table["method"].str.split("/", expand=True).reindex(columns=range(3))
-    return table.assign(
-        setting=name[0],
-        retriever=name[1].fillna("semantic"),
-        topics=name[2].fillna("known"),
-        target=table["metric"].map({"recall": "api", "app_recall": "app"}),
-    ).rename(columns={"value": "recall"})

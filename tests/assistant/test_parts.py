@@ -149,7 +149,7 @@ def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, 
     training = lesson.queries(18)
     assert set(training["split"]) == {"training"}
     assert not set(lesson.material.gold.set_index("query")["need"][training["query"]]) & lesson.held_out
-    assert found.record["rows"] == 2 * len(lesson.pairs(training)[0])  # two epochs
+    assert found.record["rows"] == 2 * len(lesson.pairs(training))  # two epochs
     assert found.record["settings"]["seed"] == SEED
 
 

@@ -13,7 +13,7 @@ from lib.assistant.planner import (
     SOURCES,
     Desk,
     Material,
-    names_person,
+    naming,
     per_query,
     score_plans,
     spelled_out,
@@ -166,9 +166,9 @@ def test_a_prompt_reads_as_documented():
 def test_contacts_are_the_personas_own_and_named(desk):
     assert desk.context_lines("bo", "tell dana", []) == ["Contact: Dana Ito, ito@x.example, +1 6"]
     assert desk.context_lines("bo", "tell Danae", []) == desk.context_lines("nobody", "tell Dana", []) == []
-    assert names_person("the Ruiz account", "Dr. Dana Ruiz")
-    assert not names_person("the ruiz account", "Dana Ruiz")
-    assert not names_person("ask Dr. Who", "Dr. Dana Ruiz")
+    assert naming("Dr. Dana Ruiz").search("the Ruiz account")
+    assert not naming("Dana Ruiz").search("the ruiz account")
+    assert not naming("Dr. Dana Ruiz").search("ask Dr. Who")
 
 
 def test_a_call_returns_the_item_that_it_names(desk):

@@ -54,7 +54,7 @@ def test_forms_occur_equally_often_and_thoughts_come_first():
 def test_plans_of_two_calls_are_also_learned_step_by_step(monkeypatch):
     monkeypatch.setattr(module, "THOUGHT_SHARE", 0.5)
     rows = QUERIES[:2].assign(setting="context_tuned_rag")
-    pairs, about = lesson_of(thoughts={"q2": "Check."}).pairs(rows)
+    pairs = lesson_of(thoughts={"q2": "Check."}).pairs(rows)
     assert pairs[["query", "step", "thought"]].to_numpy().tolist() == [
         ["q1", 1, False],
         ["q2", 1, True],
@@ -66,7 +66,6 @@ def test_plans_of_two_calls_are_also_learned_step_by_step(monkeypatch):
         'Plan:\nfind_event(title="Steering round")\nResult: Calendar: Steering round. Room 4. Dana Ruiz; '
         "Contact: Dana Ruiz, dana@x.example, +1 5\nThen:\n"
     )
-    assert about == {"queries": 2, "personas": 2, "second_calls": 1, "thoughts": 1}
 
 
 def test_training_prompts_show_the_gold_tools_and_teach_the_gold_plan():
@@ -82,7 +81,7 @@ def test_training_prompts_show_the_gold_tools_and_teach_the_gold_plan():
             assert len(after.tools) == len(set(after.tools)) == len(before.tools)
     rag = material_of(gold).shown(QUERIES[2:], "rag")
     assert {with_gold_tools(rag, gold, seed)["tools"].iloc[0].index("find_event") for seed in range(9)} == {0, 1}
-    pairs, _ = lesson_of(gold=gold).pairs(QUERIES[2:].assign(setting="rag"))
+    pairs = lesson_of(gold=gold).pairs(QUERIES[2:].assign(setting="rag"))
     assert pairs["target"].tolist() == [GOLD["plan"].iloc[2]]
 
 

@@ -24,13 +24,11 @@ from lib.assistant.tools import (
     named_world,
     rank_tools,
     recall_of_tools,
-    recall_rows,
     run_name,
     ship_tool_lists,
     tool_texts,
     world_key,
 )
-from lib.evaluation.inference import Resampling
 from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import notebook_parameters
 
@@ -210,20 +208,6 @@ def test_what_is_searched_with(world, wording, with_context, of_the_oracle):
     texts = {name: world.texts(name, world.queries, world.contexts) for name in (ALONE, CONTEXT, ORACLE)}
     assert texts[ALONE] == ["what", "anything"]
     assert (texts[CONTEXT][0], texts[ORACLE][0]) == (with_context, of_the_oracle)
-
-
-def test_recall_is_told_by_setting_retriever_and_topics(world):
-    runs = {
-        run_name(ALONE, "semantic"): run_of(q2=["send_mail", "open_note"], q3=["call"]),
-        run_name(CONTEXT, "lambdamart", "new"): run_of(q2=["call"], q3=["call"]),
-    }
-    assert list(runs) == ["query_only", "query_plus_context/lambdamart/new"]
-    rows = recall_rows(recall_of_tools(runs, world, [1, 2]), Resampling(world.units, 100, 0))
-    named = rows.set_index(["setting", "retriever", "topics", "target", "k"])["recall"]
-    assert named[ALONE, "semantic", "known", "api", 2] == 50
-    assert named[CONTEXT, "lambdamart", "new", "api", 1] == 0
-    assert named[ALONE, "random", "known", "api", 1] == 12.5
-    assert named[ALONE, "semantic", "known", "app", 2] == pytest.approx(100 / 3)
 
 
 # ---------------------------------------------------------------- the three named worlds
