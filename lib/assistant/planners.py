@@ -1,17 +1,11 @@
 """What a planner learns from, who plans, and the plans: of a profile's planner, and of a larger model, untuned and
 tuned, which stands where the paper has GPT-4.
 
-A planner learns training queries in the five forms of prompt by turns, each with its gold plan. Gold labels enter
-prompts in the two settings that are upper bounds, and prompts and targets of training queries; nowhere else.
-
 Untuned, the larger model is told the rules as the system, and shown four training queries with their plans as earlier
 turns, in the form of the setting that it is asked in. Rules and turns were chosen on 40 training queries, before any
-evaluation query was asked; with rules and examples in one message it planned 0 to 18% right with the right tool and
-context, as turns 55%. The four (`data/answers/instruct_examples.jsonl`) are of different APIs and training queries
-whose prompt spells the gold plan out. They are kept, since another processor may retrieve another tool for one of them.
-
-Tuned, it learned from the planner's own pairs. Its adapter would not fit into the project, so its plans are kept under
-a hash of base model, lesson and settings in the place of weights.
+evaluation query was asked. The four (`data/answers/instruct_examples.jsonl`) are kept, since another processor may
+retrieve another tool for one of them. Tuned, it learned from the planner's own pairs; its adapter would not fit into
+the project, so its plans are kept under a hash of base model, lesson and settings in the place of weights.
 """
 
 from __future__ import annotations
@@ -151,26 +145,19 @@ class PlannerLesson:
 
 
 def with_gold_tools(inputs: pd.DataFrame, gold: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Retrieved tools of training prompts with the gold ones always among them, as in RAFT (Zhang et al., 2024): a
-    planner whose targets are mostly not among the tools shown learns to ignore them.
+    """Retrieved tools of training prompts (`Material.shown`) with the gold ones always among them, as in RAFT (Zhang et
+    al., 2024): a planner whose targets are mostly not among the tools shown learns to ignore them.
 
-    A missing gold tool takes the place of the last retrieved ones, at a random position. Prompts that show the labels'
-    tools, or none, stay as they are, and so does one whose tools are all gold.
-
-    Args:
-        inputs: see `Material.shown`.
+    A missing gold tool takes the place of the last retrieved one, at a random position; all others stay as they are.
     """
     rng = np.random.default_rng(seed)
-    apis = gold.set_index("query")["apis"]
-    completed = []
+    apis, completed = gold.set_index("query")["apis"], []
     for row in inputs.itertuples():
-        tools = row.tools
-        if SETTINGS[row.setting][0] not in LABELLED:
-            right, tools = set(apis[row.query]), list(tools)
-            for name in sorted(right - set(tools)):
-                others = [tool for tool in tools if tool not in right | {DEFAULT_API}]
-                if not others:
-                    break
+        tools = row.tools if SETTINGS[row.setting][0] in LABELLED else list(row.tools)
+        right = set() if SETTINGS[row.setting][0] in LABELLED else set(apis[row.query])
+        for name in sorted(right - set(tools or [])):
+            others = [tool for tool in tools if tool not in right | {DEFAULT_API}]
+            if others:
                 tools.remove(others[-1])
                 tools.insert(rng.integers(len(tools)), name)  # `default` stays last
         completed.append(tools)
@@ -200,8 +187,8 @@ def read_planner_lesson(book: Workbook) -> PlannerLesson:
 
 def planner_settings(parameters: Parameters) -> Training:
     """Those that the profile asks for."""
-    how = {"epochs": parameters.planner_epochs, "batch_size": 8, "seed": parameters.seed}
-    return Training(learning_rate=parameters.planner_learning_rate, **how)
+    rate, epochs = parameters.planner_learning_rate, parameters.planner_epochs
+    return Training(learning_rate=rate, epochs=epochs, batch_size=8, seed=parameters.seed)
 
 
 def shipped_planner(

@@ -249,6 +249,7 @@ def runs_in(world):
     return {run_name(setting, one, topics): rank_tools(setting, world, one, topics) for one, setting, topics in ASKED}
 
 
+@pytest.mark.slow
 def test_all_evaluation_queries_are_asked_and_some_personas_train(whole):
     part, every = asked_part(whole["hard"], 200, 3), whole["hard"]["queries"]
     asked = part["queries"]
@@ -264,6 +265,7 @@ def test_all_evaluation_queries_are_asked_and_some_personas_train(whole):
     assert part["gold"]["query"].tolist() == asked["query"].tolist()
 
 
+@pytest.mark.slow
 def test_the_evaluation_side_is_the_same_without_the_other(whole, data):
     alone = named_world(data, "hard", SIZE, 3, ["evaluation"])
     asked = whole["hard"]["queries"].query("split == 'evaluation'").reset_index(drop=True)
@@ -272,6 +274,7 @@ def test_the_evaluation_side_is_the_same_without_the_other(whole, data):
     pd.testing.assert_frame_equal(alone["items"], items[items["persona"].isin(asked["persona"])].reset_index(drop=True))
 
 
+@pytest.mark.slow
 def test_no_evaluation_label_reaches_a_ranking(whole, ranked):
     """But the oracle's context, which is made of labels."""
     gold = whole["hard"]["gold"]
@@ -296,6 +299,7 @@ def never():
     raise AssertionError("nothing is learned")
 
 
+@pytest.mark.slow
 def test_kept_lists_are_taken_and_some_are_searched_for_again(whole, ranked, tmp_path):
     world, before = ranked
     book = Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="quick"), tmp_path)
@@ -315,6 +319,7 @@ def test_kept_lists_are_taken_and_some_are_searched_for_again(whole, ranked, tmp
     assert again.agreed < again.audited
 
 
+@pytest.mark.slow
 def test_lists_that_were_found_with_other_contexts_are_not_taken(whole, ranked):
     world, _ = ranked
     kept = {f"items of {setting}": world.taken[f"items of {setting}"] for setting in (CONTEXT, BY_SEARCH)}
@@ -325,6 +330,7 @@ def test_lists_that_were_found_with_other_contexts_are_not_taken(whole, ranked):
     assert not small_world(whole["hard"], kept, other).kept
 
 
+@pytest.mark.slow
 def test_a_key_has_all_that_lists_depend_on(whole, data):
     frames = whole["hard"]
     key = world_key(frames, "weights", 3, data, ("hard", 200))
