@@ -123,7 +123,7 @@ def open_assistant(book: Workbook) -> Assistant:
     tuned, adapter = book.parameters_of("plans.parquet"), book.data / "adapters" / "planner"
 
     def load(path: str) -> LocalModel:
-        return LocalModel(path, adapter=adapter, threads=cores())
+        return LocalModel(path, adapter=adapter, threads=cores(), quantization=tuned.quantization)
 
     encoder = book.parameters_of("baseline_rankings.parquet").encoder
     search, planner = load_or_say_how(encoder, load_encoder), load_or_say_how(tuned.planner, load)

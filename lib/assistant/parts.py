@@ -114,6 +114,7 @@ def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], 
     if training < size:
         raise ValueError(f"{PLANNER}-{size}: this world has {training:,} training queries")
     learned = lesson.source(size), lesson.pairs(lesson.queries(size)), planner_settings(parameters)
+    machine["quantization"] = parameters.quantization
     return _ship_adapter(book, f"{PLANNER}-{size}", parameters.planner, *learned, root, **machine)
 
 
@@ -125,6 +126,7 @@ def _ship_adapter(
     pairs: pd.DataFrame,
     settings: Training,
     root: Path,
+    quantization: str = "none",
     **machine,
 ) -> str:
     """Train a language model's adapter where the shipped one does not fit, from where a training that was killed goes
@@ -136,8 +138,8 @@ def _ship_adapter(
         settings: of its training.
     """
     output = book.data / "trained" / name
-    found = shipped(name, fingerprint(locate(model)), source, root, settings)
-    made = taken_or_trained(found, model, pairs, output, settings, **machine)
+    found = shipped(name, fingerprint(locate(model), quantization=quantization), source, root, settings)
+    made = taken_or_trained(found, model, pairs, output, settings, quantization=quantization, **machine)
     return ship_made(name, output, made, source, {}, root)
 
 
@@ -148,7 +150,7 @@ def taken_or_trained(
 
     Args:
         pairs: columns prompt, target; None will do where a part was found.
-        machine: threads, progress.
+        machine: quantization, threads, progress.
     """
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)

@@ -195,7 +195,7 @@ def shipped_planner(
     parameters: Parameters, lesson: PlannerLesson, root: Path = ROOT, size: int = SHIPPED_PAIRS
 ) -> Shipped:
     """The planner that comes with the project, where it fits this world, model and settings."""
-    model = fingerprint(locate(parameters.planner))
+    model = fingerprint(locate(parameters.planner), quantization=parameters.quantization)
     return shipped(f"{PLANNER}-{size}", model, lesson.source(size), root, planner_settings(parameters))
 
 
@@ -256,12 +256,12 @@ def planners_of(
         adapter: of the profile's planner.
         size: training queries that the larger model learns from, at most.
         settings: of the planner's training; rate and passes of the larger one's are `LARGER_RATE` and `LARGER_EPOCHS`.
-        machine: threads.
+        machine: quantization, threads.
     """
     plans, untuned, larger = (Answers.of(book, name) for name in ("plans", "instruct_plans", "retrained_plans"))
     name, asks = book.parameters.instruct_planner or INSTRUCT_MODEL, bool(book.parameters.instruct_planner)
     settings = replace(settings, learning_rate=LARGER_RATE, epochs=LARGER_EPOCHS)
-    key = source_key(name, lesson.source(size), settings)
+    key = source_key(name, machine.get("quantization", "none"), lesson.source(size), settings)
 
     def load_larger() -> LocalModel:
         pairs = lesson.pairs(lesson.queries(size))
@@ -285,10 +285,10 @@ def planners_of(
     }
 
 
-def source_key(model: str, source: str, settings: Training) -> str:
+def source_key(model: str, quantization: str, source: str, settings: Training) -> str:
     """SHA-256 of what a planner comes from: base model, lesson and settings of training."""
     how = {name: value for name, value in asdict(settings).items() if name != "checkpoint_every"}
-    content = [weights_of(model), "none", source, how]  # weights as they are, in no fewer bits
+    content = [weights_of(model), quantization, source, how]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

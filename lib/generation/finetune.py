@@ -2,7 +2,9 @@
 
 The loss counts target tokens only, and the output layer (a third of a small model's work) is computed for them only.
 Weights stay in the data type that the machine computes fastest in, without autocast; the adapter's own weights are
-updated in float32, because bfloat16 would round small updates away.
+updated in float32, because bfloat16 would round small updates away. Over weights in 4 bits (QLoRA; Dettmers et al.
+2023, arXiv:2305.14314) the frozen rest is float32, all computes in bfloat16 under autocast, and each layer is computed
+again in the backward pass instead of being kept.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ def finetune_language_model(
     dtype: str | None = None,
     threads: int = 2,
     progress: bool = False,
+    quantization: str = "none",
 ) -> Adapter:
     """Train an adapter and write it to the folder `output`, which `LocalModel(name, adapter=output)` reads.
 
@@ -61,7 +64,7 @@ def finetune_language_model(
         name: the model, as `lib.generation.models.locate` knows it.
         prompts, targets: texts, (n,) each; a target's end token is added.
         output: folder of the adapter: `adapter_model.safetensors` (float32), `adapter_config.json`, `training.json`.
-        dtype, threads: as of `LocalModel`.
+        dtype, threads, quantization: as of `LocalModel`.
         progress: show a progress bar over steps.
 
     Returns:
@@ -72,12 +75,12 @@ def finetune_language_model(
     or a pair does not fit into the model's window; ModelError and ArtifactError where files cannot be read or written.
     """
     torch = import_torch(threads)
-    path, output, dtype = models.locate(name), Path(output), dtype or choose_dtype()
+    path, output, dtype = models.locate(name), Path(output), dtype or choose_dtype(quantization)
     tokenizer, config = load_tokenizer(path)
     pairs = tokenize_pairs(tokenizer, prompts, targets, getattr(config, "max_position_embeddings", None))
     lengths = [len(prompt) + len(target) for prompt, target in pairs]
     content = {
-        "model": fingerprint(path),
+        "model": fingerprint(path, quantization=quantization),
         "dtype": dtype,
         "settings": {key: value for key, value in asdict(training).items() if key != "checkpoint_every"},
         "tokenised": hashlib.sha256(json.dumps(pairs).encode()).hexdigest(),
@@ -86,7 +89,7 @@ def finetune_language_model(
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     if record := finished_record(output, run):
         return adapter_of(output, record)
-    model = load_model(path, dtype)
+    model = load_model(path, dtype, quantization=quantization)
     adapted, weights = add_adapter(model, name, training)
     masters = {key: weight.detach().float().clone() for key, weight in weights.items()}
     groups = [{"params": list(masters.values()), "highest": training.learning_rate}]
@@ -135,15 +138,18 @@ def tokenize_pairs(tokenizer, prompts: Sequence[str], targets: Sequence[str], wi
 
 
 def add_adapter(model, name: str, training: Training):
-    """The model with a seeded adapter in place, and the adapter's trainable weights by name."""
+    """The model with a seeded adapter in place, and the adapter's trainable weights by name. A model in 4 bits is
+    frozen, its other weights in float32, and computes its layers again in the backward pass."""
     import torch
-    from peft import LoraConfig, get_peft_model
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 
     from lib.generation.layers import use_attention, use_one_operation
 
     how = {"r": training.rank, "lora_alpha": training.alpha, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for renamed attributes
+        if getattr(model, "is_loaded_in_4bit", False):
+            prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs={"use_reentrant": False})
         torch.manual_seed(training.seed)
         model.name_or_path = name  # the adapter names its model, not a folder of this machine
         adapted = get_peft_model(model, LoraConfig(**how), autocast_adapter_dtype=False)
@@ -190,8 +196,10 @@ def train_step(model, weights: dict, masters: dict, optimizer, parts: Sequence[S
     for master in masters.values():
         master.grad = torch.zeros_like(master)
     targets = [sum(len(target) for _, target in part) for part in parts]
+    quantised = getattr(model, "is_loaded_in_4bit", False)
     for pairs, count in zip(parts, targets, strict=True):
-        part = target_loss(model, pairs) * (count / sum(targets))
+        with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=quantised):
+            part = target_loss(model, pairs) * (count / sum(targets))
         part.backward()
         loss = loss + part.detach()
         for key, weight in weights.items():

@@ -92,7 +92,7 @@ class LoRALinear(torch.autograd.Function):
 
 
 def use_one_operation(adapted) -> None:
-    """Let the plain LoRA layers of a peft model without dropout compute this way."""
+    """Let the plain LoRA layers of a peft model without dropout compute this way; others (quantised ones) stay."""
 
     def forward(layer, x):
         base, a, b = layer.base_layer, layer.lora_A["default"], layer.lora_B["default"]

@@ -13,12 +13,17 @@ from lib.workbook.parameters import REMOTE, Parameters, is_remote
 
 
 def load_language_model(
-    name: str, cache: Answers | str | Path | None = None, threads: int = 2, dry_run: bool = False, **settings: Any
+    name: str,
+    cache: Answers | str | Path | None = None,
+    threads: int = 2,
+    quantization: str = "none",
+    dry_run: bool = False,
+    **settings: Any,
 ) -> Any:
     """The model that a profile names: `remote:NAME` is NAME behind the endpoint of `OPENAI_BASE_URL`, all else a
     `LocalModel`. Settings of the other kind do not matter; `dry_run` counts what an endpoint would be asked."""
     if not is_remote(name):
-        return LocalModel(name, cache=cache, threads=threads)
+        return LocalModel(name, cache=cache, threads=threads, quantization=quantization)
     from lib.generation.remote import DryRun, RemoteModel  # their client takes a while to import
 
     return (DryRun if dry_run else RemoteModel)(name.removeprefix(REMOTE), cache=cache, **settings)
@@ -37,7 +42,9 @@ def remote_settings(parameters: Parameters) -> dict[str, Any]:
     }
 
 
-def kept_model(name: str, answers: Answers, adapter: str | Path | None = None, **machine) -> KeptModel:
+def kept_model(
+    name: str, answers: Answers, adapter: str | Path | None = None, quantization: str = "none", **machine
+) -> KeptModel:
     """A model on this machine (arguments as of `LocalModel`), loaded where one of its answers is not kept."""
-    load = functools.partial(LocalModel, name, adapter, answers, **machine)
-    return KeptModel(answers, weights_of(name, adapter), load)
+    load = functools.partial(LocalModel, name, adapter, answers, quantization=quantization, **machine)
+    return KeptModel(answers, weights_of(name, adapter, quantization), load)

@@ -49,6 +49,7 @@ class LocalModel(LanguageModel):
         cache: Answers | str | Path | None = None,
         dtype: str | None = None,
         threads: int = 2,
+        quantization: str = "none",
     ):
         """
         Args:
@@ -57,16 +58,17 @@ class LocalModel(LanguageModel):
             cache: keeps answers, or a folder for them; None keeps none.
             dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
             threads: CPU threads; as many batches are answered side by side.
+            quantization: "none", or "nf4" for linear layers in 4 bits (see `load_model`).
 
         Raises ModelError where the model or adapter cannot be found, or is of a kind that this class cannot run.
         """
         self.on_gpu = import_torch(threads).cuda.is_available()
-        super().__init__(weights_of(name, adapter), Answers.at(cache))
-        self.path, self.adapter = models.locate(name), adapter
+        super().__init__(weights_of(name, adapter, quantization), Answers.at(cache))
+        self.path, self.adapter, self.quantization = models.locate(name), adapter, quantization
         self.threads, self.keeps, self._model = threads, cache is not None, None
         self.batch_size = GPU_ROWS if self.on_gpu else CPU_ROWS  # fewer where memory asks for it
         self.tokenizer, self.config = load_tokenizer(self.path)
-        self.dtype = dtype or choose_dtype()
+        self.dtype = dtype or choose_dtype(quantization)
 
     @property
     def model(self):
@@ -74,9 +76,9 @@ class LocalModel(LanguageModel):
         if self._model is None:
             from lib.generation.layers import pack, use_attention
 
-            self._model = load_model(self.path, self.dtype, self.adapter)
+            self._model = load_model(self.path, self.dtype, self.adapter, self.quantization)
             use_attention(self._model)
-            if not self.on_gpu and self.dtype == "bfloat16":
+            if not self.on_gpu and self.dtype == "bfloat16" and self.quantization == "none":
                 pack(self._model)
             return_freed_memory()  # an adapter was merged in float32
         return self._model
@@ -192,37 +194,48 @@ def load_tokenizer(path: str):
     return tokenizer, config
 
 
-def load_model(path: str, dtype: str, adapter: str | Path | None = None):
+def load_model(path: str, dtype: str, adapter: str | Path | None = None, quantization: str = "none"):
     """The model in evaluation mode, on the GPU where there is one; an adapter is merged in float32, then rounded.
-    Raises ModelError where weights or adapter cannot be read."""
+
+    Under nf4 the linear layers but the output layer are held in 4-bit NormalFloat, their scales quantised once more,
+    and compute in bfloat16 (Dettmers et al. 2023, QLoRA, arXiv:2305.14314); an adapter is not merged, since that would
+    round it to 4 bits. Raises ModelError where weights or adapter cannot be read.
+    """
     import torch
     from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
     gc.collect()  # a model that nobody uses any more may still fill the GPU
-    read, wanted = torch.float32 if adapter else getattr(torch, dtype), getattr(torch, dtype)
+    merged, wanted = bool(adapter) and quantization == "none", getattr(torch, dtype)
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    settings: dict[str, Any] = {"dtype": torch.float32 if merged else wanted}
+    if quantization == "nf4":
+        settings["device_map"] = {"": device}  # quantised as they are read: the whole model never lies there in 16 bits
+        how = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": torch.bfloat16}
+        settings["quantization_config"] = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_use_double_quant=True, **how)
     try:
-        model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(**models.source(path), dtype=read)
+        model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(**models.source(path), **settings)
         if adapter:
             from peft import PeftModel
 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a renamed attribute
                 adapted = PeftModel.from_pretrained(model, str(adapter), autocast_adapter_dtype=False)  # as in training
-                model = adapted.merge_and_unload()
+                model = adapted.merge_and_unload() if merged else adapted.get_base_model()
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"model {path}{f' with adapter {adapter}' if adapter else ''}: {error}") from error
-    for parameter in model.parameters() if adapter else ():  # not `model.to`: the rotary frequencies must stay float32
+    for parameter in model.parameters() if merged else ():  # not `model.to`: the rotary frequencies must stay float32
         parameter.data = parameter.data.to(wanted)
-    return model.to(device).eval()
+    return (model if quantization == "nf4" else model.to(device)).eval()
 
 
-def fingerprint(path: str, adapter: str | Path | None = None, base: str = "") -> str:
-    """What tells this model from every other: its files' content or, for a hub id, the commit (or `base`), and an
-    adapter's weights and scale, without the record of its training."""
+def fingerprint(path: str, adapter: str | Path | None = None, quantization: str = "none", base: str = "") -> str:
+    """What tells this model from every other: its files' content or, for a hub id, the commit (or `base`); how it is
+    quantised; and an adapter's weights and scale, without the record of its training."""
+    if quantization not in ("none", "nf4"):
+        raise ValueError(f"quantization must be none or nf4, not {quantization!r}")
     if not base and os.path.isdir(path):
         base = models.folder_hash(path)
     elif not base:
@@ -231,6 +244,7 @@ def fingerprint(path: str, adapter: str | Path | None = None, base: str = "") ->
         hub, _, revision = path.partition("@")
         config = str(cached_file(hub, "config.json", revision=revision or "main"))  # a missing file raises
         base = f"{hub}@{Path(config).parent.name}"
+    base += "" if quantization == "none" else f"+{quantization}"
     if not adapter:
         return base
     try:
@@ -241,19 +255,19 @@ def fingerprint(path: str, adapter: str | Path | None = None, base: str = "") ->
         raise ModelError(f"adapter {adapter}: cannot be read: {error}") from error
 
 
-def weights_of(name: str, adapter: str | Path | None = None) -> str:
+def weights_of(name: str, adapter: str | Path | None = None, quantization: str = "none") -> str:
     """What answers of a model are kept under: its fingerprint. A registered model in GGUF is told by the published hash
     of its file, so that kept answers are found where it is not on this machine, and whatever it was converted by."""
     known = REGISTRY.get(name)
     if known and known.weights.endswith(".gguf"):
-        return fingerprint(name, adapter, known.files[known.weights])
-    return fingerprint(models.locate(name), adapter)
+        return fingerprint(name, adapter, quantization, known.files[known.weights])
+    return fingerprint(models.locate(name), adapter, quantization)
 
 
-def choose_dtype() -> str:
-    """bfloat16 where the GPU or the processor computes in it, else float32. Answers depend on the choice, so that no
-    timing makes it."""
-    return "bfloat16" if has_bfloat16() else "float32"
+def choose_dtype(quantization: str = "none") -> str:
+    """bfloat16 where the GPU or the processor computes in it, and under nf4, whose layers do anywhere; else float32. A
+    timing would choose by how busy the machine is, and answers depend on the choice."""
+    return "bfloat16" if quantization == "nf4" or has_bfloat16() else "float32"
 
 
 # ---------------------------------------------------------------- prompts

@@ -18,7 +18,7 @@ from lib.workbook.parameters import NOTEBOOKS
 
 PACKAGES = (
     "jupyterlab", "papermill", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "torch", "transformers",
-    "sentence-transformers", "rank-bm25", "lightgbm", "peft", "snakemake", "sphinx",
+    "sentence-transformers", "rank-bm25", "lightgbm", "peft", "bitsandbytes", "snakemake", "sphinx",
 )  # fmt: skip
 SPENT = ("model", "calls", "tokens_in", "tokens_out", "cost")
 OF_EACH = ("status", "seconds", "cold_seconds", "peak_mib")

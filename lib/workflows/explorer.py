@@ -101,7 +101,7 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
     @functools.cache
     def load(generator: str) -> LocalModel:
         learned = book.data / adapter if generator == "finetuned" else None
-        make = functools.partial(LocalModel, adapter=learned, threads=cores())
+        make = functools.partial(LocalModel, adapter=learned, threads=cores(), quantization=told.quantization)
         return load_or_say_how(told.generator, make)
 
     catalogue, vectors = Catalogue.from_lines(book.read_lines("catalogue")), encode(encoder, requests, keep=kept)

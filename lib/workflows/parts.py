@@ -87,13 +87,14 @@ class FlowWorld:
     generator: str  # the base model
     seed: int  # of the samples
     catalogue: Catalogue
+    quantization: str = "none"
 
     @classmethod
     def of(cls, book: Workbook, progress: bool = False) -> FlowWorld:
         """From the artifacts of notebook 01, read for a later one."""
         told, catalogue = book.parameters, Catalogue.from_lines(book.read_lines("catalogue"))
         search = Search(told.workflow_encoder, book.data, root=book.root, progress=progress)
-        return cls(book.read("flows"), search, told.generator, told.seed, catalogue)
+        return cls(book.read("flows"), search, told.generator, told.seed, catalogue, told.quantization)
 
     @functools.cached_property
     def training(self) -> pd.DataFrame:
@@ -161,7 +162,10 @@ def source_of(part: Part, world: FlowWorld) -> str:
 def find(part: Part, world: FlowWorld) -> Shipped:
     """The shipped part where it was made from this base model, of this world and with these settings, else why not. An
     in-context model may have learned from any number of prompts."""
-    model = world.search.base if isinstance(part.settings, Tuning) else fingerprint(locate(world.generator))
+    if isinstance(part.settings, Tuning):
+        model = world.search.base
+    else:
+        model = fingerprint(locate(world.generator), quantization=world.quantization)
     settings = None if part.kind == "in_context" else part.settings
     return shipped(part.name, model, source_of(part, world), world.search.root, settings)
 
@@ -183,7 +187,7 @@ def take_or_train(
     else:
         settings = replace(part.settings, seed=world.seed) if part.kind == "in_context" else part.settings
         how = rows["prompt"].tolist(), rows["target"].tolist(), output, settings
-        made = finetune_language_model(world.generator, *how, **machine)
+        made = finetune_language_model(world.generator, *how, quantization=world.quantization, **machine)
     return replace(made, reason=found.reason)
 
 

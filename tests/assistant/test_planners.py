@@ -245,11 +245,12 @@ def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(who, p
 
 def test_a_key_changes_with_all_that_a_planner_comes_from(who):
     """What is left out changes no weights: how often checkpoints are written."""
-    key = source_key("small", "a lesson", SETTLED)
+    key = source_key("small", "none", "a lesson", SETTLED)
     others = [
-        source_key("large", "a lesson", SETTLED),
-        source_key("small", "another", SETTLED),
-        source_key("small", "a lesson", replace(SETTLED, seed=8)),
+        source_key("large", "none", "a lesson", SETTLED),
+        source_key("small", "nf4", "a lesson", SETTLED),
+        source_key("small", "none", "another", SETTLED),
+        source_key("small", "none", "a lesson", replace(SETTLED, seed=8)),
     ]
-    assert len({key, *others}) == 4
-    assert source_key("small", "a lesson", replace(SETTLED, checkpoint_every=1)) == key
+    assert len({key, *others}) == 5
+    assert source_key("small", "none", "a lesson", replace(SETTLED, checkpoint_every=1)) == key

@@ -7,7 +7,7 @@ TEMPLATE = "{% for message in messages %}<s>{{ message['role'] }}: {{ message['c
 TEXT = "the quick brown fox jumps over the lazy dog and plays guitar in the music room every evening"
 
 
-def build_model(folder, window=256):
+def build_model(folder, hidden_size=48, window=256):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -25,8 +25,8 @@ def build_model(folder, window=256):
     fast.save_pretrained(folder)
     config = LlamaConfig(
         vocab_size=len(fast),
-        hidden_size=48,
-        intermediate_size=96,
+        hidden_size=hidden_size,
+        intermediate_size=2 * hidden_size,
         num_hidden_layers=3,
         num_attention_heads=4,
         num_key_value_heads=2,
@@ -54,3 +54,9 @@ def one_thread():
 def tiny(tmp_path_factory, one_thread):
     """Folder of the model; its window is 256 tokens."""
     return str(build_model(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory, one_thread):
+    """Folder of a model whose layers are multiples of 32 wide, as a CPU's 4-bit kernels need them."""
+    return str(build_model(tmp_path_factory.mktemp("wide"), hidden_size=64))

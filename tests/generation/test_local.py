@@ -133,10 +133,10 @@ def test_batches_are_answered_side_by_side(tiny, monkeypatch):
     meeting = threading.Barrier(2)
     add = GrowingAnswers.add
 
-    def meets(answers, *added):
+    def meets(answers, row, token):
         if not any(answers.outputs):
             meeting.wait(timeout=60)
-        add(answers, *added)
+        add(answers, row, token)
 
     monkeypatch.setattr(GrowingAnswers, "add", meets)
     model = load(tiny, threads=2, batch_size=3)

@@ -159,7 +159,7 @@ def test_where_the_largest_does_not_fit_all_are_trained_here_on_no_more_than_the
     assert {size: one.shipped for size, one in trainer.run("tst", [20, 60], 40).items()} == {20: True, 40: False}
     most = len(world.training)
     assert list(trainer.run("nl2dsl", [67_000], most + 2)) == [most]
-    assert trainer.calls[-1] == (f"nl2dsl-{most}", most, 4, ["threads"])
+    assert trainer.calls[-1] == (f"nl2dsl-{most}", most, 4, ["quantization", "threads"])
     vars(world)["mined"] = world.mined.head(0)
     assert trainer.run("tst", [20, 60], 40) == {}
 
