@@ -111,7 +111,6 @@ def test_a_wrong_form_is_refused_in_one_sentence(bench, frame, tmp_path):
         "has no column score: it needs query, item, and rank or score": frame.drop(columns="score"),
         "mine: ranks no evaluation query": frame[~frame["query"].isin(bench.asked["query"])],
         "0 is below 1": frame.assign(rank=frame.groupby("query").cumcount()),
-        "stands twice": pd.concat([frame, frame]),
         r"mine\.run, line 2: expected `query Q0 item rank score tag`": path,
     }
     for said, given in wrong.items():

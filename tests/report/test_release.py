@@ -21,17 +21,16 @@ from lib.workflows.catalogue import Catalogue
 def released(tmp_path_factory):
     """A project's folder with what notebook 01 wrote, its data sets, and the world's tables."""
     root = tmp_path_factory.mktemp("project")
-    (root / "data").mkdir()
-    for name in ("notebooks", *(f"data/{name}" for name in "needs background people.yaml toolbox.yaml".split())):
-        (root / name).symlink_to(ROOT / name)
     made = notebook_parameters("01_data_gen", read_profile(ROOT / "notebooks/profiles/smoke.yaml"))
     book, tables = Workbook("01_data_gen", made, root), frames(simulate(ROOT / "data", WorldKnobs.of(made)))
-    pairs = pd.DataFrame({"split": ["training", "test"], "request": "“\u2028”", "dsl": "f();", "apis": [["f"], ["f"]]})
-    for name, table in (
-        tables | {"flows": pairs.assign(pair="a"), "reworded": pairs[1:].assign(pair="a", original="")}
-    ).items():
+    flows = pd.DataFrame(
+        {"split": ["training", "test"], "apis": [["f"]] * 2, "pair": "a", "request": "\u2028", "dsl": ""}
+    )
+    for name, table in (tables | {"flows": flows, "reworded": flows[1:].assign(original="")}).items():
         book.write(name, table)
     book.write_lines("catalogue", Catalogue.load(ROOT / "data" / "catalogue").to_lines())
+    for name in ("notebooks", *(f"data/{name}" for name in "needs background people.yaml toolbox.yaml".split())):
+        (root / name).symlink_to(ROOT / name)
     assert make_release(["smoke"], root) == 0
     return root, tables
 
