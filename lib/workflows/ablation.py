@@ -69,12 +69,9 @@ class _Row(BaseModel, strict=True):
 
 
 class Condition(NamedTuple):
-    """What a prompt shows and who continues it.
-
-    Definitions called `gold` are those of the right flow's APIs, which no method could know; `instruction` says how to
-    use definitions, without any. Decoding is free, under the grammar with the catalogue's names and keys, or free and
-    snapped to these afterwards (see `lib.workflows.repair`).
-    """
+    """What a prompt shows and who continues it. Definitions called `gold` are those of the right flow's APIs, which no
+    method could know; `instruction` says how to use definitions, without any. Decoding is free, under the grammar with
+    the catalogue's names and keys, or free and snapped to these afterwards (see `lib.workflows.repair`)."""
 
     selector: str  # whose few-shots: by the pretrained encoder or TST, drawn at random, or `other`: another request's
     shots: int
@@ -403,11 +400,8 @@ def compare_conditions(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, 
 
     Args:
         scores: what `score` returned, with columns condition and test_set.
-        pairs: columns condition, against (a condition, or the same one: no difference), and whatever else.
-
-    Returns:
-        the columns of `pairs`, test_set, metric, `DELTAS`, shared (flows that both have), and those of `rates`. A test
-        set that lacks a side is left out.
+        pairs: columns condition, against (a condition, or the same one: no difference), and whatever else; these come
+            back with test_set, metric, `DELTAS`, shared (flows that both have) and the columns of `rates`.
     """
     parts = []
     for test_set, part in scores.groupby("test_set", sort=False):
@@ -478,10 +472,8 @@ def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFram
 
 
 def claimed_methods(rows: pd.DataFrame, reader: str) -> pd.DataFrame:
-    """The methods of `data/claims.yaml` that conditions stand for: columns condition, method, k (few-shots).
-
-    The fine-tuned model, which has none, stands at both numbers; claims are about the reader's rows alone.
-    """
+    """The methods of `data/claims.yaml` that conditions stand for: columns condition, method, k (few-shots; the
+    fine-tuned model, which has none, stands at both numbers). Claims are about the reader's rows alone."""
     own = rows[(rows["generator"] == reader) & (rows["decoding"] == "free") & rows["selector"].isin(MEASURED)]
     own = own[own["definitions"] != "instruction"]
     found = [(row.condition, _method(row.selector, row.definitions), row.shots) for row in own.itertuples()]

@@ -82,13 +82,9 @@ def undeclared(content: Content) -> str:
 
 
 class Run:
-    """What a flow does in a world. A value that the world does not have is none that equals any constant, and a list
-    without a number has one item.
-
-    Attributes:
-        made: the calls, in order.
-        tested, looped: the contents that conditions tested, how, and those that loops went through.
-    """
+    """What a flow does in a world: `made`, the calls in order; `tested`, the contents that conditions tested, and how;
+    `looped`, those that loops went through. A value that the world does not have is none that equals any constant, and
+    a list without a number has one item."""
 
     def __init__(self, flow: language.Flow, world: World):
         self.made: list[Made] = []

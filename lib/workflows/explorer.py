@@ -72,13 +72,8 @@ class FlowWriter:
 def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWriter:
     """The writer on a profile's artifacts, with the tuned encoder where there is one. Answers are kept nowhere; a model
     is loaded when it is first asked. The first use encodes the training requests where no notebook did, and reports how
-    long that takes.
-
-    Raises:
-        ArtifactError: files are missing (names them and the notebooks that write them), damaged, or of another version
-            of the workbook.
-        ModelError: a model is missing; says how to get it.
-    """
+    long that takes. Raises ArtifactError where files are missing or damaged, ModelError where a model is missing; both
+    say how to get them."""
     from lib.generation.local import LocalModel
     from lib.retrieval.dense import encode, load_encoder
 

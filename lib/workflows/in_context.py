@@ -46,12 +46,8 @@ WITH: dict[str, Any] = yaml.safe_load((ROOT / "data" / "flows" / "in_context.yam
 
 
 def halves(catalogue: Catalogue, flows: pd.DataFrame) -> dict[str, Half]:
-    """The connectors in two halves of about equal use: the project's own as `WITH` has them; others, the most used one
-    first, go to the half of less use.
-
-    Args:
-        flows: columns split, apis; rows of other splits than training are not read.
-    """
+    """The connectors in two halves of about equal use: the project's own as `WITH` has them; others, the one that most
+    training flows (columns split, apis) use first, go to the half of less use."""
     training = flows.loc[flows["split"] == "training", "apis"]
     used = Counter(name for apis in training for name in {api.split(".", 1)[0] for api in apis})
     found: dict[str, Half] = {name: half for half in HALVES for name in WITH["halves"][half]}
@@ -123,14 +119,8 @@ class Known(NamedTuple):
 
 
 class Renaming:
-    """One prompt's new names; the same name always becomes the same other one, two names two others.
-
-    Args:
-        names: all that the prompt holds: those of its flows and of its definitions.
-        known: of the catalogue.
-        kept: the share of words that stay (0-1). At least one word of each name is exchanged.
-        rng: of the draws.
-    """
+    """One prompt's new names, for all names of its flows and definitions; the same name always becomes the same other
+    one, two names two others. A share of words (`kept`) stays, but at least one word of each name is exchanged."""
 
     def __init__(self, names: Collection[str], known: Known, kept: float, rng: random.Random):
         self._rng, self._used, self._odd = rng, set(known.words), known.odd

@@ -9,11 +9,7 @@
 text: `f({})` becomes `f()`, `x['a']` becomes `x?['a']`, strings take double quotes and keys of outputs single ones,
 superfluous brackets go. The grammar is in grammar.lark.
 Source: the workflow paper, Figure 1, section 4.2 and appendix A.1. Loops over a list are ours, for benchmarks that
-have them:
-
-    for (issue of issues) {
-      shared_teams.PostMessageToConversation({"message": issue?['title']});
-    }
+have them: `for (issue of issues) { … }`.
 """
 
 from __future__ import annotations
@@ -243,10 +239,7 @@ def _place(text: str, position: int) -> tuple[int, int]:
 
 
 def parse(text: str) -> Flow:
-    """The flow that a text says.
-
-    Raises:
-        FlowError: for every text that is no flow, whatever is wrong with it.
+    """The flow that a text says. Raises FlowError for every text that is none, whatever is wrong with it.
 
     >>> parse("x = await shared_forms.OnNewResponse();").statements[0].api
     'shared_forms.OnNewResponse'
@@ -286,7 +279,7 @@ def _lines(statements: tuple[Statement, ...]) -> Iterator[str]:
             yield _printed_call(statement)
             continue
         if isinstance(statement, For):
-            openings = [f"for ({printed_name(statement.variable)} of {_printed(statement.items)})"]
+            openings = [f"for ({_printed_name(statement.variable)} of {_printed(statement.items)})"]
         else:
             openings = [f"if ({_printed(branch.condition)})" for branch in statement.branches]
             openings = [openings[0], *(f"}} else {opening}" for opening in openings[1:]), "} else"]
@@ -302,51 +295,47 @@ def _printed_call(call: Call) -> str:
     if not dot:
         raise ValueError(f"an API is named connector.Operation, not {call.api!r}")
     access = f".{operation}" if _NAME.fullmatch(operation) else f"[{_printed(operation)}]"
-    assignment = f"{printed_name(call.variable)} = " if call.variable is not None else ""
+    assignment = f"{_printed_name(call.variable)} = " if call.variable is not None else ""
     parameters = _printed(call.parameters) if call.parameters.pairs else ""
-    return f"{assignment}{'await ' * call.awaited}{printed_name(connector)}{access}({parameters});"
+    return f"{assignment}{'await ' * call.awaited}{_printed_name(connector)}{access}({parameters});"
 
 
-def _printed(node: Condition | Value) -> str:
-    """A condition or a value, in brackets where those of a kind named need them."""
-
-    def within(condition: Condition, *bracketed: type) -> str:
-        return f"({_printed(condition)})" if isinstance(condition, bracketed) else _printed(condition)
-
+def _printed(node: Value | Condition) -> str:
+    """A value, or a condition, whose parts stand in brackets where they need them."""
     match node:
-        case Comparison(operator, left, right) if operator in TEXT_TESTS:
-            return f"{operator}({_printed(left)}, {_printed(right)})"
-        case Comparison(operator, left, right):
-            return f"{_printed(left)} {operator} {_printed(right)}"
-        case Not(Comparison(operator) as inner) if operator in TEXT_TESTS:
-            return f"!{_printed(inner)}"
-        case Not(inner):
-            return f"!{within(inner, Not, And, Or, Comparison)}"
-        case And(conditions):
-            return " && ".join(within(term, And, Or) for term in conditions)
-        case Or(conditions):
-            return " || ".join(within(term, Or) for term in conditions)
-        case None | bool():
-            return json.dumps(node)
-        case Reference(variable, path):
-            return printed_name(variable) + "".join(f"?[{_printed_key(key)}]" for key in path)
-        case Object(pairs):
-            return "{" + ", ".join(f"{_printed(key)}: {_printed(held)}" for key, held in pairs) + "}"
-        case tuple():
-            return "[" + ", ".join(map(_printed, node)) + "]"
         case str():
             if _SURROGATE.search(node):
                 raise ValueError(f"half a surrogate pair in {node!r}")
             return json.dumps(node, ensure_ascii=False)
-        case int() | float():
-            number = repr(node)
-            if len(number) <= MAX_DIGITS and _PLAIN_NUMBER.fullmatch(number):
-                return number
+        case Reference(variable, path):
+            return _printed_name(variable) + "".join(f"?[{_printed_key(key)}]" for key in path)
+        case Object(pairs):
+            return "{" + ", ".join(f"{_printed(key)}: {_printed(held)}" for key, held in pairs) + "}"
+        case tuple():
+            return "[" + ", ".join(map(_printed, node)) + "]"
+        case None | bool():
+            return json.dumps(node)
+        case int() | float() if len(repr(node)) <= MAX_DIGITS and _PLAIN_NUMBER.fullmatch(repr(node)):
+            return repr(node)
+        case Comparison(operator, left, right) if operator in TEXT_TESTS:
+            return f"{operator}({_printed(left)}, {_printed(right)})"
+        case Comparison(operator, left, right):
+            return f"{_printed(left)} {operator} {_printed(right)}"
+        case Not(inner):
+            bare = isinstance(inner, Comparison) and inner.operator in TEXT_TESTS
+            return "!" + (_printed(inner) if bare else _within(inner, Not, And, Or, Comparison))
+        case And(conditions):
+            return " && ".join(_within(term, And, Or) for term in conditions)
+        case Or(conditions):
+            return " || ".join(_within(term, Or) for term in conditions)
     raise ValueError(f"a flow holds no {type(node).__name__} such as {node!r:.60}")
 
 
-def printed_name(name: str) -> str:
-    """A name of a variable or a connector as it is. Raises ValueError where it is none."""
+def _within(condition: Condition, *bracketed: type) -> str:
+    return f"({_printed(condition)})" if isinstance(condition, bracketed) else _printed(condition)
+
+
+def _printed_name(name: str) -> str:
     if name in RESERVED or not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name: a letter or _, then letters, digits, _ and -, and no reserved word")
     return name
@@ -447,11 +436,9 @@ DYNAMIC_PREFIXES = ("body/", "item/")
 
 
 class Report(NamedTuple):
-    """What a flow says that a catalogue does not know, in order of text.
-
-    `made_up_parameters` are (API, key), once for each call; the keys of a made-up API cannot be judged and are
-    left out. `unassigned` are variables with a use that no path through the flow leads to after an assignment.
-    """
+    """What a flow says that a catalogue does not know, in order of text. `made_up_parameters` are (API, key), once for
+    each call; the keys of a made-up API cannot be judged and are left out. `unassigned` are variables with a use that
+    no path through the flow leads to after an assignment."""
 
     made_up_names: tuple[str, ...]
     made_up_parameters: tuple[tuple[str, str], ...]
@@ -465,13 +452,7 @@ def made_up_keys(call: Call, api: Operation) -> list[str]:
 
 def validate(flow: Flow, catalogue: Catalogue) -> Report:
     """Check a flow's API names and parameter keys against a catalogue, and its variables against their assignments.
-
-    Args:
-        catalogue: its APIs' `keys` are legal and, where an API is `dynamic`, undeclared ones below `body/` and `item/`.
-
-    Raises:
-        TypeError: `catalogue` is none: in a path or an empty dict every API would be made up.
-    """
+    Raises TypeError where `catalogue` is none: in a path or an empty dict every API would be made up."""
     if not isinstance(catalogue, Catalogue):
         raise TypeError(f"catalogue must be a Catalogue, as Catalogue.load reads it, not {type(catalogue).__name__}")
     names = [call.api for call in calls(flow) if call.api not in catalogue]

@@ -1,8 +1,7 @@
 """A flow as Power Automate's definition, and back.
 
-    definition = to_power_automate(parse(text))
-    json.dumps(definition)         what Power Automate and Logic Apps call the definition of a workflow
-    from_power_automate(definition)
+    definition = to_power_automate(parse(text))          in JSON what Power Automate and Logic Apps call a definition
+    flow = from_power_automate(definition)
 
 Each call is an action (the first, the trigger) under a name of its own, each `if` a condition; outputs are expressions
 such as `@outputs('Get_user')?['body']?['mail']`. Connections are made where it is imported. The paper's language has no
@@ -39,12 +38,9 @@ class ExportError(ValueError):
 
 
 def to_power_automate(flow: language.Flow) -> dict[str, Any]:
-    """The definition of a flow, as JSON holds it.
-
-    Raises:
-        ExportError: the flow does not begin with an awaited call (its trigger), awaits another one, has a loop, or
-            refers to a variable that nothing before it, or more than one branch, has assigned.
-    """
+    """The definition of a flow, as JSON holds it. Raises ExportError where the flow does not begin with an awaited call
+    (its trigger), awaits another one, has a loop, or refers to a variable that nothing before it, or more than one
+    branch, has assigned."""
     taken: set[str] = set()
 
     def name(statement: language.Call | language.If) -> str:

@@ -57,10 +57,8 @@ def metaprompt_parts(
     A part begins with a line break and ends without one, but for the cue, so that most tokenizers, SmolLM2's among
     them, cut the prompt into the same tokens as its parts.
 
-    Args:
-        shots: requests and flows, nearest first; the prompt shows the nearest last, next to the request.
-        explain: whether the prompt says how to use definitions; None: where there are any.
-        first: whether definitions come before the few-shots.
+    Few-shots are requests and flows, nearest first; the prompt shows the nearest last, next to the request, and
+    definitions after them or before (`first`). `explain`: whether it says how to use definitions; None: if it has any.
     """
     lines = [f"\n{definition}" for definition in definitions]
     explain = bool(lines) if explain is None else explain
