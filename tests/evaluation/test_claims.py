@@ -4,22 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.evaluation.claims import (
-    HOLDS,
-    NO_DIFFERENCE,
-    NOT_SHOWN,
-    NOT_TESTABLE,
-    REVERSED,
-    Claim,
-    add_holm,
-    evaluate,
-    read_claims,
-    side_by_side,
-    word,
-)
+from lib.evaluation.claims import WORDS, Claim, add_holm, evaluate, read_claims, side_by_side, word
 from lib.evaluation.inference import Resampling, difference_interval, holm_adjust, ratio_interval, sign_flip_test
 from lib.workbook.inputs import InputError
 
+HOLDS, REVERSED, NO_DIFFERENCE, NOT_SHOWN, NOT_TESTABLE = WORDS
 NONE = pd.DataFrame(columns=["method", "metric", "k", "value"])
 NEED = np.repeat([f"need {n}" for n in range(30)], [20, *[1, 2, 3] * 9, 4, 5])
 N = len(NEED)
