@@ -117,21 +117,19 @@ def time_queries(
     index_of: Mapping[str, PersonaIndex],
     queries: pd.DataFrame,
     encode: Callable[[str], np.ndarray],
-    whole: LambdaMART,
-    stores: Mapping[str, LambdaMART],
+    rankers: Mapping[str, LambdaMART],
     fusion: Fusion,
-    second: LambdaMART,
 ) -> pd.DataFrame:
     """Milliseconds of each step of ranking each query's context: one row a query, one column a step of `STEPS`.
 
     Args:
         index_of: the index of each persona.
         queries: columns persona, text, time, weekday, place.
-        whole, stores, second: LambdaMART of all stores, one a store, and our second stage.
+        rankers: `WHOLE`, one a store, and `lambdamart_2` (see `lib.assistant.second_stage.learned_scores`).
     """
-    # For a few dozen rows: more threads would wait for each other.
-    whole, second = replace(whole, threads=1), replace(second, threads=1)
-    stores, rows = {app: replace(ranker, threads=1) for app, ranker in stores.items()}, []
+    # For a few dozen rows more threads would wait for each other.
+    stores, rows = {name: replace(ranker, threads=1) for name, ranker in rankers.items()}, []
+    whole, second = stores.pop(WHOLE), stores.pop("lambdamart_2")
     for row in [0, *range(len(queries))]:  # the first call of anything is slow
         query = queries.iloc[[row]].reset_index(drop=True)
         index, text = index_of[query["persona"].iloc[0]], query["text"].iloc[0]
@@ -156,14 +154,9 @@ def time_queries(
 def chain_times(
     model, texts: Sequence[str], prompts: Sequence[str], encode: Callable[[str], Any], remote: bool, **settings
 ) -> list[float]:
-    """Milliseconds of writing a chain of thought anew and of embedding it with its query, one query after the other.
-
-    Args:
-        model: the writer, which answers `prompts` about `texts` with these settings of `generate`.
-        encode: computes the embedding of a text.
-        remote: whether the writer is behind an endpoint. It may have made us wait and ask again: the time is that of
-            the request that brought the answer.
-    """
+    """Milliseconds of writing a chain of thought anew, as an answer to each of `prompts` about `texts` with these
+    settings of `generate`, and of embedding it with its query, one query after the other. Of a model behind an endpoint
+    (`remote`), which may have made us wait and ask again, the request that brought the answer counts."""
     model.generate(list(prompts[:1]), **settings)  # loads the model
     times = []
     for text, prompt in zip(texts, prompts, strict=True):
@@ -174,13 +167,9 @@ def chain_times(
 
 
 def context_costs(steps: pd.DataFrame, chains: pd.DataFrame) -> pd.DataFrame:
-    """Columns method, p50_ms, p95_ms (NaN for fewer than `ENOUGH_FOR_P95` queries) of each method of `STEPS`, and of
-    search with a chain of thought by each writer, fine-tuned by the last.
-
-    Args:
-        steps: from `time_queries`.
-        chains: columns writer and, from `chain_times`, ms.
-    """
+    """Columns method, p50_ms, p95_ms (NaN for fewer than `ENOUGH_FOR_P95` queries) of each method of `STEPS`, from
+    `time_queries`, and of search with a chain of thought by each writer, fine-tuned by the last, from columns writer,
+    ms (of `chain_times`)."""
     times = {method: steps[list(names)].sum(axis=1) for method, names in STEPS.items()}
     for writer, part in chains.groupby("writer", sort=False):
         times[writer] = times["finetuned_cot"] = part["ms"] + steps[["cosine", "sort"]].sum(axis=1).median()

@@ -29,9 +29,9 @@ from lib.assistant.tools import ship_tool_lists
 from lib.generation.finetune import Training, finetune_language_model, pairs_hash
 from lib.generation.local import fingerprint
 from lib.generation.models import locate
-from lib.retrieval.lambdamart import Taken, hash_of, how_trained
+from lib.retrieval.lambdamart import hash_of, how_trained
 from lib.retrieval.training import Finetuning
-from lib.workbook.artifacts import ROOT, Workbook, atomic_path
+from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters import Parameters
 from lib.workbook.parts import (
     NONE,
@@ -39,21 +39,19 @@ from lib.workbook.parts import (
     Recipe,
     Shipped,
     adapter_of,
-    read_rankers,
     ship_made,
-    ship_rankers,
     shipped,
 )
 
 WRITER = "cot_writer"
 SIZES = {WRITER: 2_000, PLANNER: SHIPPED_PAIRS}
 WRITING = Training(learning_rate=3e-3, batch_size=4)  # small batches: more steps from few pairs
-RANKER, TOOL_LISTS = "lambdamart", "tool_lists"  # of context; and the lists that notebook 06 finds
+TOOL_LISTS = "tool_lists"  # the lists that notebook 06 finds
 SEARCH, CONTEXT = "search", "context"  # what fine-tuned encoders find, and the orders of all rankers of context
 ORDERS, OWN_ORDERS = Path("data/answers/context.npz"), Path("embedded/context.npz")  # of the project, of a run
 
 
-# ---------------------------------------------------------------- the writer of chains of thought
+# ------------------------------------ the writer and the planner; for `make_…` see `lib.workbook.parts.Recipe.make`
 
 
 def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
@@ -70,7 +68,6 @@ def taught_queries(
     Args:
         training: columns query, persona, need, kind, text, cot.
         unseen: needs that no writer learns from.
-        root: the project's folder.
     """
     size, asking = parameters.distilled_pairs, parameters.cot_training_queries
     learned, asked = taught_and_asked(training, unseen, size, asking, parameters.seed)
@@ -78,37 +75,26 @@ def taught_queries(
         return learned, asked, NONE
     model = fingerprint(locate(parameters.distilled_writer or parameters.writer))
     settings = replace(WRITING, seed=parameters.seed)
-    return learned, asked, shipped(f"{WRITER}-{size}", model, _source(learned), root, settings)
+    return learned, asked, shipped(f"{WRITER}-{size}", model, _source(writer_pairs(learned)), root, settings)
 
 
 def make_writer(book: Workbook, root: Path = ROOT, **machine) -> str:
-    """Train the writer of chains of thought that notebook 03 looks for, and ship it; see
-    `lib.workbook.parts.Recipe.make`.
-
-    Raises:
-        ValueError: no training query of the world has an expert's CoT.
-    """
+    """The writer of chains of thought that notebook 03 looks for. Raises ValueError where no training query has an
+    expert's CoT."""
     parameters, gold = book.parameters, book.read("gold")
     training = book.read("queries").merge(gold.drop(columns="split"), on="query").query("split == 'training'")
     learned, _, _ = taught_queries(parameters, training, held_out_needs(gold["need"].unique(), parameters.seed), root)
     if learned.empty:
         raise ValueError(f"{WRITER}: no training query of this world has an expert's CoT")
     name, model = f"{WRITER}-{parameters.distilled_pairs}", parameters.distilled_writer or parameters.writer
-    lesson = _source(learned), writer_pairs(learned), replace(WRITING, seed=parameters.seed)
-    return _ship_adapter(book, name, model, *lesson, root, **machine)
-
-
-def _source(learned: pd.DataFrame) -> str:
     pairs = writer_pairs(learned)
-    return pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
+    return _ship_adapter(
+        book, name, model, _source(pairs), pairs, replace(WRITING, seed=parameters.seed), root, **machine
+    )
 
 
 def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], **machine) -> str:
-    """Train the planner and ship it; see `lib.workbook.parts.Recipe.make`.
-
-    Raises:
-        ValueError: the world has too few training queries.
-    """
+    """The planner. Raises ValueError where the world has too few training queries."""
     parameters, lesson = book.parameters, read_planner_lesson(book)
     training = int((lesson.material.queries["split"] == "training").sum())
     if training < size:
@@ -129,29 +115,23 @@ def _ship_adapter(
     quantization: str = "none",
     **machine,
 ) -> str:
-    """Train a language model's adapter where the shipped one does not fit, from where a training that was killed goes
-    on, and ship it.
-
-    Args:
-        source: SHA-256 of what it learns from, as its record has it.
-        pairs: columns prompt, target.
-        settings: of its training.
-    """
+    """Train a language model's adapter on pairs of prompt and target (`source`: their SHA-256) where the shipped one
+    does not fit, from where a training that was killed goes on, and ship it."""
     output = book.data / "trained" / name
     found = shipped(name, fingerprint(locate(model), quantization=quantization), source, root, settings)
     made = taken_or_trained(found, model, pairs, output, settings, quantization=quantization, **machine)
     return ship_made(name, output, made, source, {}, root)
 
 
+def _source(pairs: pd.DataFrame) -> str:
+    return pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
+
+
 def taken_or_trained(
     found: Shipped, model: str, pairs: pd.DataFrame | None, output: Path, settings: Training, **machine
 ) -> Adapter:
-    """The shipped part that was found, else an adapter trained here, or earlier by an equal run.
-
-    Args:
-        pairs: columns prompt, target; None will do where a part was found.
-        machine: quantization, threads, progress.
-    """
+    """The shipped part that was found, else an adapter trained here, or earlier by an equal run, on pairs of prompt and
+    target (None will do where a part was found); `machine`: quantization, threads, progress."""
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
     assert pairs is not None
@@ -162,51 +142,12 @@ def taken_or_trained(
 # ---------------------------------------------------------------- rankers, and what fine-tuned search finds
 
 
-def ranker_source(task: RankingTask, encoder: str, bm25_b: float) -> str:
-    """SHA-256 of what the ranker of a task learns from: queries, items, opens and labels of the training personas, the
-    names of the features, the encoder, and how it learns. Not of the features: their last bits are the processor's.
-
-    Args:
-        encoder: its name.
-        bm25_b: of the score bm25t.
-    """
-    settings = [encoder, bm25_b, task.seed, task.cutoff, how_trained(), list(task.features.columns)]
-    asked = task.queries[task.queries["split"] == "training"]
-    labels = task.gold[task.gold["query"].isin(asked["query"])][["query", "relevant"]]
-    items = task.items[task.items["persona"].isin(asked["persona"])]
-    opens = task.opens[task.opens["item"].isin(items["item"])]
-    return hash_of(settings, [asked, items, opens, labels.assign(relevant=labels["relevant"].map(list))])
-
-
-def ranker_for(task: RankingTask, encoder: str, bm25_b: float, root: Path = ROOT) -> Taken:
-    """The shipped ranker of context where it learned from this very task; else one that is trained here."""
-    source = ranker_source(task, encoder, bm25_b)
-    return Taken.of(read_rankers(RANKER, root), source, task.learn, task.threads)
-
-
-def make_ranker(book: Workbook, root: Path = ROOT, threads: int = 1, **_) -> str:
-    """Train the ranker of notebook 05's world and ship it; see `lib.workbook.parts.Recipe.make`."""
-    parameters = book.parameters
-    frames = {name: book.read(name) for name in ("items", "opens", "queries", "gold")}
-    how = max(parameters.cutoffs), parameters.seed, parameters.folds, threads, parameters.bm25_b
-    task = RankingTask.of_world(frames, book.read_arrays("embeddings_pretrained"), *how)
-    taken = ranker_for(task, parameters.encoder, parameters.bm25_b, root)
-    if taken.shipped:
-        return ""
-    ship_rankers(RANKER, [taken.record], root)
-    return f"on {taken.device}"
-
-
 def kept_for(
     task: RankingTask, encoder: str, bm25_b: float, retrained: Mapping[str, np.ndarray], root: Path, data: Path
 ) -> Kept:
-    """Where the scores of all rankers of a task are kept: with the project or, in `data`, with the run.
-
-    Args:
-        encoder: its name.
-        bm25_b: of the score bm25t.
-        retrained: cosines by fine-tuned encoders that rankers see.
-    """
+    """Where rankers of context and the orders that they give are kept: with the project or, in `data`, with the run;
+    `retrained` are cosines by fine-tuned encoders that rankers see. Of features the key has the names alone: their last
+    bits are the processor's."""
     cosines = {name: hashlib.sha256(values.tobytes()).hexdigest() for name, values in retrained.items()}
     settings = [encoder, bm25_b, task.seed, task.cutoff, task.folds, how_trained(), list(task.features), cosines]
     labels = task.gold[["query", "need", "relevant"]]
@@ -217,20 +158,13 @@ def kept_for(
 
 
 def ship_orders(book: Workbook, root: Path = ROOT, **_) -> str:
-    """Put the orders that notebook 05 computed in the place of those that come with the project; see
-    `lib.workbook.parts.Recipe.make`."""
+    """The orders that notebook 05 computed, in the place of those that come with the project."""
     own = book.data / OWN_ORDERS
-    if not own.exists():
-        return ""
-    with atomic_path(root / ORDERS) as temporary:
-        shutil.copy(own, temporary)
-    own.unlink()
-    return "those of notebook 05"
+    return str(shutil.move(own, root / ORDERS)) if own.exists() else ""
 
 
 def make_search(book: Workbook, root: Path = ROOT, progress: bool = False, **_) -> str:
-    """Train the encoders of notebook 04, and those behind a cosine of notebook 05, and keep what they find; see
-    `lib.workbook.parts.Recipe.make`."""
+    """What the encoders of notebook 04 find, and those behind a cosine of notebook 05."""
     parameters = book.parameters
     settings = Finetuning(parameters.finetune_learning_rate, seed=parameters.seed)
     frames = {name: book.read(name) for name in ("items", "queries", "gold")}
@@ -269,7 +203,6 @@ def assistant_recipes() -> dict[str, Recipe]:
         f"{WRITER}-{SIZES[WRITER]}": Recipe(learned[WRITER], "03_cot_augmentation", written, make_writer),
         f"{PLANNER}-{SIZES[PLANNER]}": Recipe(learned[PLANNER], "07_planner", shown, make_planner),
         SEARCH: Recipe("of training queries", "04_finetuned_search", context | chains, make_search),
-        RANKER: Recipe("of all training queries", "05_lambdamart_rrf", context, make_ranker),
         CONTEXT: Recipe("of notebook 05's", "05_lambdamart_rrf", context | searched, ship_orders),
         TOOL_LISTS: Recipe("of notebook 06's", "06_tool_retrieval", own, ship_tool_lists),
     }

@@ -243,8 +243,8 @@ class Kept:
 
     def __init__(self, task: RankingTask, key: str, *paths: Path):
         """`key`: SHA-256 of all that the arrays depend on, the last bits of embeddings aside."""
-        self.query, self.key, self.own, self.arrays = task.pairs["query_row"].to_numpy(), key, paths[-1], {}
-        self.shipped = False
+        self.query, self.threads = task.pairs["query_row"].to_numpy(), task.threads
+        self.key, self.own, self.arrays, self.shipped = key, paths[-1], {}, False
         for path in paths[::-1]:
             if path.exists():
                 with np.load(path) as file:
@@ -271,3 +271,12 @@ class Kept:
             return {name: rank_within(self.query, scores).astype(np.uint16) for name, scores in decimals.items()}
 
         return {name: -ranks.astype(float) for name, ranks in self.take(group, orders).items()}
+
+    def rankers(self, group: str, learn: Callable[[], Mapping[str, LambdaMART]]) -> dict[str, LambdaMART]:
+        """Rankers by name, as the bytes of their texts."""
+
+        def texts() -> dict[str, np.ndarray]:
+            return {name: np.frombuffer(ranker.text.encode(), np.uint8) for name, ranker in learn().items()}
+
+        found = self.take(group, texts)
+        return {name: LambdaMART.from_text(text.tobytes().decode(), self.threads) for name, text in found.items()}

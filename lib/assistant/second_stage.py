@@ -157,56 +157,44 @@ def neighbour_features(
 
 
 def learned_scores(
-    task: RankingTask,
-    ranker: LambdaMART,
-    vectors: Mapping[str, np.ndarray],
-    retrained: Mapping[str, np.ndarray],
-    kept: Kept,
+    task: RankingTask, vectors: Mapping[str, np.ndarray], retrained: Mapping[str, np.ndarray], kept: Kept
 ) -> tuple[dict[str, np.ndarray], dict[str, LambdaMART]]:
-    """What every method that learns from usage makes of all pairs, unless it is kept.
+    """What every method that learns from usage makes of all pairs, and rankers of all training queries, unless kept.
 
     Args:
-        ranker: what has learned from all training queries, `WHOLE`.
         vectors: unit-length embeddings of items and queries.
         retrained: what `cross_fitted` takes of fine-tuned encoders; none: no `lambdamart_2_finetuned`.
 
     Returns:
         scores that rank the pairs, `known <method>` and `new <method>`: of evaluation queries on known and on new
-        topics, of training queries out of fold; and rankers of all training queries: one a store, and `lambdamart_2`.
+        topics, of training queries out of fold; and the rankers: `WHOLE`, one a store, and `lambdamart_2`.
     """
+    whole = kept.rankers("whole", lambda: {WHOLE: task.learn()})[WHOLE]
     made: dict[str, LambdaMART] = {}
 
     def learn() -> dict[str, np.ndarray]:
         made.update(store_rankers(task, task.training))
         by_store = task.cross_fit(task.training, by_store=True) + predict_by_store(task, made, task.evaluation)
-        alike, whole, unmet = alike_by_persona(task, vectors["items"]), task.fit(ranker)[1], {}
-        known = {WHOLE: whole, STORES: by_store}
+        alike, found, unmet = alike_by_persona(task, vectors["items"]), {f"known {STORES}": by_store}, {}
+        found[f"known {WHOLE}"] = first = task.fit(whole)[1]
         for name, arrays in (("lambdamart_2", adapt_cosines(task, vectors)), ("lambdamart_2_finetuned", retrained)):
             if both := cross_fitted(task, arrays):
                 met, unmet[name] = both
-                second, known[name] = fit_second(task, alike, whole, met)
+                second, found[f"known {name}"] = fit_second(task, alike, first, met)
                 made.setdefault("lambdamart_2", second)
-        new = scores_on_new_topics(task, alike, unmet) | {STORES: np.zeros(len(whole))}
-        for learned, asked in task.new_topics.values():
-            new[STORES] += predict_by_store(task, store_rankers(task, learned), asked)
-        return {f"known {name}": each for name, each in known.items()} | {f"new {n}": each for n, each in new.items()}
+        found |= {f"new {name}": scores for name, scores in scores_on_new_topics(task, alike, unmet).items()}
+        kept.rankers("one query", lambda: made)
+        return found
 
     scores = kept.scores("learned", learn)
-    texts = kept.take(
-        "rankers", lambda: {app: np.frombuffer(each.text.encode(), np.uint8) for app, each in made.items()}
-    )
-    return scores, {name: LambdaMART.from_text(text.tobytes().decode()) for name, text in texts.items()}
+    return scores, {WHOLE: whole} | kept.rankers("one query", dict)
 
 
 def fit_second(
     task: RankingTask, alike: Sequence[Alike], first: np.ndarray, cosine: np.ndarray
 ) -> tuple[LambdaMART, np.ndarray]:
-    """A second stage, learned from all training queries, and its score of every pair; of training queries out of fold.
-
-    Args:
-        first: the first stage's score of each pair, of training pairs out of fold.
-        cosine: the fine-tuned cosine of each pair.
-    """
+    """A second stage, learned from all training queries, and its score of every pair; of training queries out of fold,
+    as `first`, the first stage's scores. `cosine` is the fine-tuned one."""
     features = _features_of_pairs(task, alike, first, cosine)
     ranker = task.learn(features=features)
     return ranker, task.cross_fit(task.training, features, FEW_FOLDS) + task.predict(ranker, task.evaluation, features)
@@ -216,15 +204,16 @@ def scores_on_new_topics(
     task: RankingTask, alike: Sequence[Alike], cosines: Mapping[str, Mapping[int, np.ndarray]]
 ) -> dict[str, np.ndarray]:
     """Scores of all pairs, 0 but for evaluation queries, by rankers that no training query told of the query's topic:
-    by a first stage (`WHOLE`) and by a second stage upon each of some cosines; 0 where fewer than `ENOUGH`
-    personas teach.
+    by a first stage (`WHOLE`), by one ranker a store (`STORES`) and by a second stage upon each of some cosines; 0
+    where fewer than `ENOUGH` personas teach.
 
     Args:
         cosines: by the name of the second stage and by fold of topics, the fine-tuned cosine of each pair by what
             learned nothing of the fold's topics.
     """
-    found = {name: np.zeros(len(task.pairs)) for name in (WHOLE, *cosines)}
+    found = {name: np.zeros(len(task.pairs)) for name in (WHOLE, STORES, *cosines)}
     for fold, (learned, asked) in task.new_topics.items():
+        found[STORES] += predict_by_store(task, store_rankers(task, learned), asked)
         if len(set(task.persona[learned])) < ENOUGH:
             continue
         first = task.cross_fit(learned, folds=FEW_FOLDS) + task.predict(task.learn(learned), asked)

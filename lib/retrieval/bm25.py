@@ -5,32 +5,31 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import Stemmer
-from rank_bm25 import BM25
 from scipy import sparse
 
-
-@cache
-def _stemmer() -> Stemmer.Stemmer:
-    return Stemmer.Stemmer("english")
+STEMMER = Stemmer.Stemmer("english")
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"  # Thai to Han: no blanks between words
+WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case runs of letters and digits, composed (Unicode's NFC); apostrophes join what they stand between.
+    """Lower-case runs of letters and digits, composed (Unicode's NFC); apostrophes join what they stand between. Of
+    scripts without blanks between words, each character.
 
     >>> words_of("Ana's cafe\N{COMBINING ACUTE ACCENT}") == ["anas", "café"]
     True
     """
-    return re.findall(r"[^\W_]+", unicodedata.normalize("NFC", text).lower().replace("'", "").replace("’", ""))
+    return WORD.findall(unicodedata.normalize("NFC", text).lower().replace("'", "").replace("’", ""))
 
 
 def tokenize(text: str) -> list[str]:
     """Lower-case Snowball (English) stems of the words and numbers in `text`, in order; no word is dropped."""
-    return _stemmer().stemWords(words_of(text))
+    return STEMMER.stemWords(words_of(text))
 
 
 def term_k1(mean_log: np.ndarray) -> np.ndarray:
@@ -60,7 +59,7 @@ def term_k1(mean_log: np.ndarray) -> np.ndarray:
     return np.exp(x)
 
 
-class BM25T(BM25):
+class BM25T:
     """BM25T over tokenised documents.
 
     c = tf / (1 − b + b·dl/avgdl); the k1 of each term solves k1·ln(k1)/(k1 − 1) = mean of ln(c + 1) over the documents
@@ -68,7 +67,7 @@ class BM25T(BM25):
     idf·(k1 + 1)·c/(k1 + c), a repeated query term counting each time.
 
     Args:
-        corpus: list of documents, each a list of tokens.
+        corpus: list of documents, each a list of tokens, or what `tokenizer` makes one of.
         b: length normalisation, 0 to 1.
 
     Raises:
@@ -78,36 +77,26 @@ class BM25T(BM25):
     np.int64(0)
     """
 
-    def __init__(self, corpus: Sequence[list[str]], b: float = 0.75):
+    def __init__(self, corpus: Sequence, b: float = 0.75, tokenizer: Callable[..., Sequence[str]] | None = None):
         if len(corpus) == 0:
             raise ValueError("BM25T needs at least one document")
-        self.b = b
-        super().__init__(corpus)
-        self._weigh_terms()
-
-    def _calc_idf(self, nd: dict[str, int]) -> None:
-        self.idf = {word: float(np.log((self.corpus_size + 1) / freq)) for word, freq in nd.items()}
-
-    def _weigh_terms(self) -> None:
-        """One sparse (terms × documents) matrix of idf·(k1 + 1)·c/(k1 + c), so that a query is a sum of rows."""
-        self._row = {word: row for row, word in enumerate(self.idf)}
-        rows = np.fromiter((self._row[word] for doc in self.doc_freqs for word in doc), dtype=np.int64)
-        docs = np.repeat(np.arange(self.corpus_size), [len(doc) for doc in self.doc_freqs])
-        tf = np.fromiter((count for doc in self.doc_freqs for count in doc.values()), dtype=float)
-        length = np.asarray(self.doc_len, dtype=float)
-        relative = length / self.avgdl if self.avgdl else length
-        c = tf / (1 - self.b + self.b * relative[docs])
+        counts = [Counter(tokenizer(document) if tokenizer else document) for document in corpus]
+        self._row = {word: row for row, word in enumerate(dict.fromkeys(word for each in counts for word in each))}
+        rows = np.fromiter((self._row[word] for each in counts for word in each), dtype=np.int64)
+        docs = np.repeat(np.arange(len(counts)), [len(each) for each in counts])
+        tf = np.fromiter((number for each in counts for number in each.values()), dtype=float)
+        length = np.bincount(docs, weights=tf, minlength=len(counts))
+        c = tf / (1 - b + b * (length / (length.sum() / len(counts) or 1))[docs])
         df = np.bincount(rows, minlength=len(self._row))
         # Summed in ascending order, so that the order of documents does not show in the last bit and ties stay ties.
         order = np.lexsort((c, rows))
         total = np.bincount(rows[order], weights=np.log1p(c[order]), minlength=len(self._row))
         k1 = term_k1(total / df) if len(df) else df
-        idf = np.fromiter(self.idf.values(), dtype=float)
-        self.k1 = dict(zip(self.idf, k1.tolist(), strict=True))
-        weights = idf[rows] * (k1[rows] + 1) * c / (k1[rows] + c)
-        self._weights = sparse.csr_array((weights, (rows, docs)), shape=(len(self._row), self.corpus_size))
+        weights = np.log((len(counts) + 1) / df)[rows] * (k1[rows] + 1) * c / (k1[rows] + c)
+        # (terms × documents), so that a query is a sum of rows
+        self._weights = sparse.csr_array((weights, (rows, docs)), shape=(len(self._row), len(counts)))
 
-    def get_scores(self, query: list[str]) -> np.ndarray:
+    def get_scores(self, query: Sequence[str]) -> np.ndarray:
         """Scores of all documents for a tokenised query: float array of shape (documents,)."""
         rows = [self._row[word] for word in query if word in self._row]
-        return np.asarray(self._weights[rows].sum(axis=0), dtype=float).reshape(self.corpus_size)
+        return np.asarray(self._weights[rows].sum(axis=0), dtype=float).reshape(self._weights.shape[1])

@@ -71,9 +71,11 @@ def encode(
     """
     if not len(texts):
         return np.empty((0, 0), dtype=np.float32)
-    unique = sorted(set(texts))
-    key = _key(encoder, unique, batch_size) if keep else ""
-    vectors = _kept(keep, key) if keep else None
+    unique, vectors = sorted(set(texts)), None
+    if keep:
+        key = _key(encoder, unique, batch_size)
+        with contextlib.suppress(OSError, SafetensorError), safe_open(keep, framework="numpy") as file:
+            vectors = file.get_tensor("vectors") if (file.metadata() or {}).get("key") == key else None
     if vectors is None:
         vectors = _computed(encoder, unique, batch_size, progress)
         if keep:
@@ -91,14 +93,6 @@ def _key(encoder, texts: Sequence[str], batch_size: int) -> str:
     made_by = [torch.__version__, sentence_transformers.__version__, accelerator(), batch_size]
     made_by += [encoder.max_seq_length, repr(encoder)]  # its modules, such as how tokens are pooled
     return weights_hash(encoder, json.dumps([*made_by, list(texts)]))
-
-
-def _kept(path: Path, key: str) -> np.ndarray | None:
-    """Vectors out of a file where they are there under this key; else None."""
-    with contextlib.suppress(OSError, SafetensorError), safe_open(path, framework="numpy") as file:
-        if (file.metadata() or {}).get("key") == key:
-            return file.get_tensor("vectors")
-    return None
 
 
 def _computed(encoder, texts: list[str], batch_size: int, progress: bool) -> np.ndarray:
@@ -130,13 +124,12 @@ def _token_lengths(encoder, texts: Sequence[str], chunk: int = 4096) -> list[int
 
 def _batches(lengths: Sequence[int], size: int) -> list[np.ndarray]:
     """Positions of texts of nearly equal length, so that little is padded; the longest first. Fewer than a batch are
-    cut in two where the length falls to half of the longest."""
-    order = np.argsort(-np.asarray(lengths), kind="stable")
+    cut in two where the length falls to half of the longest: a request of sixty words and its clauses would mostly be
+    padding."""
+    order, cuts = np.argsort(-np.asarray(lengths), kind="stable"), range(size, len(lengths), size)
     if 1 < len(order) <= size:
-        # a request of sixty words and its clauses would mostly be padding in one batch
-        halved = int(np.searchsorted(-np.asarray(lengths)[order], -max(lengths) / 2))
-        return [part for part in (order[:halved], order[halved:]) if len(part)]
-    return [order[start : start + size] for start in range(0, len(order), size)]
+        cuts = [int(np.searchsorted(-np.asarray(lengths)[order], -max(lengths) / 2))]
+    return [part for part in np.split(order, cuts) if len(part)]
 
 
 def weights_hash(encoder, heading: str = "") -> str:
@@ -149,17 +142,9 @@ def weights_hash(encoder, heading: str = "") -> str:
 
 
 def search(encoder, queries: pd.DataFrame, documents: pd.DataFrame, on: str, progress: bool = False) -> pd.DataFrame:
-    """Rank every query's own collection by cosine, encoding only what the queries' collections hold.
-
-    Args:
-        queries: columns query, text and `on`, the collection.
-        documents: columns item, text and `on`.
-
-    Returns:
-        see `lib.retrieval.stores.rank_pairs`.
-    """
+    """Rank (see `lib.retrieval.stores.rank_pairs`) every query's own collection by cosine, encoding only what the
+    queries' collections hold; columns query, text and `on`, the collection, and item, text and `on`."""
     documents = documents[documents[on].isin(queries[on])]
-    texts = (queries["text"].tolist(), documents["text"].tolist())
-    vectors = [encode(encoder, part, progress=progress) for part in texts]
+    vectors = [encode(encoder, part["text"].tolist(), progress=progress) for part in (queries, documents)]
     pairs = candidate_pairs(queries, documents, on)
     return rank_pairs(pairs, cosine_of_pairs(pairs, *vectors))

@@ -29,13 +29,16 @@ def reciprocal_rank_fusion(
     The order of `rankings` does not matter. `weights` are theirs, in their order; none: each weighs 1.
 
     Raises:
-        ValueError: k below 0, weights that are not one above 0 a ranking, or an id twice in a ranking.
+        ValueError: k below 0, weights that are not one above 0 a ranking, an id twice in a ranking, or a text for one
+            (as rankings by name, or a frame, would give).
 
     >>> [item for item, _ in reciprocal_rank_fusion([["a", "b"], ["b"]])]
     ['b', 'a']
     """
     terms: dict[Document, list[float]] = {}
     for number, (ranking, weight) in enumerate(zip(rankings, _checked(k, weights, len(rankings)), strict=True)):
+        if isinstance(ranking, str):
+            raise ValueError(f"ranking {number} is the text {ranking!r}, not a list of ids")
         if len(set(ranking)) != len(ranking):
             raise ValueError(f"ranking {number} names a document twice")
         for rank, document in enumerate(ranking, start=1):
@@ -45,18 +48,14 @@ def reciprocal_rank_fusion(
 
 
 def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60, weights: Sequence[float] = ()) -> pd.DataFrame:
-    """`reciprocal_rank_fusion` for all queries at once.
+    """`reciprocal_rank_fusion` for all queries at once, which raises the same.
 
     Args:
         runs: at least one frame with columns query, item, rank (from 1), such as `lib.retrieval.stores.rank_pairs`
             returns. A run whose ranks start anew in every store (`rank_per_store`) stands for one ranking a store.
-        k, weights: see the module's text; no weights: each run weighs 1.
 
     Returns:
         columns query, item, rank, score; queries in the order in which the runs name them first, then by rank.
-
-    Raises:
-        ValueError: k below 0, weights that are not one above 0 a run, or an item twice for a query of one run.
     """
     pairs, query, ranks = _align(runs)
     score = _scores(ranks, k, weights)
@@ -67,9 +66,8 @@ def fuse_runs(runs: Sequence[pd.DataFrame], k: float = 60, weights: Sequence[flo
 
 
 def _align(runs: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """All that does not depend on RRF's constant: the pairs (query, item) that any run holds, by query, then in the
-    order that breaks ties; the number of each pair's query; and their ranks, (pairs, runs), infinite where a run leaves
-    the pair out."""
+    """What does not depend on RRF's constant: the pairs (query, item) that any run holds, by query, then in the order
+    that breaks ties; the number of each pair's query; their ranks, (pairs, runs), infinite where a run has none."""
     for number, run in enumerate(runs):
         if run.duplicated(["query", "item"]).any():
             raise ValueError(f"run {number} names an item twice for a query")
@@ -87,6 +85,7 @@ def _align(runs: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, np.ndarray, np.n
 
 
 def _scores(ranks: np.ndarray, k: float, weights: Sequence[float]) -> np.ndarray:
+    """RRF's score of each pair, from what `_align` gives."""
     # Terms of a pair are added from the largest to the smallest: no order of the rankings can change a sum's last bit,
     # and with it a tie.
     return -np.sort(-_checked(k, weights, ranks.shape[1]) / (k + ranks), axis=1).sum(axis=1)

@@ -14,18 +14,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, cast
+from urllib.parse import quote, unquote
 
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.stores import folds_of, seeded_order, tie_breakers
+from lib.retrieval.stores import seeded_order, tie_breakers
 from lib.workbook.machine import processor
 
 HELD_OUT_EVERY = 7  # one training collection in seven is for early stopping
 MAX_TREES = 600
 LEAVES = 15
 PATIENCE = 40  # trees without a better held-out NDCG before training stops
+MOST_ITEMS = 10_000  # that LightGBM ranks for a query
 # Small trees with a random part of the features each: a few thousand queries with two relevant items are little data.
 TREES = {
     "learning_rate": 0.05,
@@ -46,7 +48,7 @@ class LambdaMART:
     @cached_property
     def columns(self) -> list[str]:
         """The features it was trained on."""
-        return self.booster.feature_name()
+        return [unquote(name) for name in self.booster.feature_name()]
 
     def predict(self, features: pd.DataFrame | np.ndarray) -> np.ndarray:
         """One score a row; only differences within a query mean anything.
@@ -58,7 +60,8 @@ class LambdaMART:
             KeyError: a feature the model was trained on is missing.
         """
         if isinstance(features, pd.DataFrame):
-            features = features[self.columns].to_numpy(dtype=float)
+            place = {str(name): number for number, name in enumerate(features.columns)}
+            features = features.to_numpy(dtype=float)[:, [place[name] for name in self.columns]]
         return cast(np.ndarray, self.booster.predict(features, num_threads=self.threads))
 
     @property
@@ -83,24 +86,32 @@ def train(
     threads: int,
     rising: Sequence[str] = (),
 ) -> LambdaMART:
-    """Train on some collections and stop early on others, so that no query of a held-out collection has a sibling in
-    training.
+    """Train on some collections and stop early on others: no query of a held-out one has a sibling in training.
 
     Args:
         pairs: columns query, item: the candidates (see `lib.retrieval.stores.candidate_pairs`), in any order.
         features: one row a pair, in the same order; NaN is missing.
-        relevant, collections: whether it is relevant, and whose items are searched (the persona), one a pair.
+        relevant, collections: whether it is relevant (bools, or 0 and 1), and whose items are searched (the persona),
+            one a pair.
         categorical: columns of `features` that hold category codes, integers from 0.
         cutoff: the largest K of interest.
         seed, threads: the same of both, the same model.
         rising: columns of `features` that may raise a score as they grow, and never lower it.
 
     Raises:
-        ValueError: lengths differ, or there are fewer than two collections.
+        ValueError: lengths differ, labels are others, there are fewer than two collections, a query has more than
+            `MOST_ITEMS` items, or a category is to rise.
     """
-    relevant, collections = np.asarray(relevant, dtype=bool), np.asarray(collections, dtype=object)
+    relevant, collections = np.asarray(relevant), np.asarray(collections, dtype=object)
     if not len(pairs) == len(features) == len(relevant) == len(collections):
         raise ValueError("pairs, features, relevant and collections need the same length")
+    if not np.isin(relevant, (0, 1)).all():
+        raise ValueError(f"relevant must be true or false, 1 or 0, not {relevant[~np.isin(relevant, (0, 1))][0]!r}")
+    sizes = pairs["query"].value_counts()
+    if sizes.max() > MOST_ITEMS:
+        raise ValueError(f"{sizes.index[0]} has {sizes.max()} items: LambdaMART ranks at most {MOST_ITEMS} for a query")
+    if both := set(rising) & set(categorical):  # LightGBM would end the process
+        raise ValueError(f"{min(both)} is categorical: it cannot rise")
     held_out = pd.Index(collections).isin(seeded_order(collections, seed)[::HELD_OUT_EVERY])
     if held_out.all():
         raise ValueError("training needs at least two collections: one of them to stop early on")
@@ -129,8 +140,8 @@ def train(
             values[rows],
             label=relevant[rows].astype(np.int32),
             group=np.diff(np.r_[starts, len(rows)]),
-            feature_name=list(features.columns),
-            categorical_feature=[name for name in categorical if name in features],
+            feature_name=[quote(str(name), safe="") for name in features],  # it takes neither spaces nor brackets
+            categorical_feature=[number for number, name in enumerate(features) if name in categorical],
             params=parameters,
             reference=reference,
         )
@@ -145,35 +156,6 @@ def train(
     )
     best = booster.model_to_string(num_iteration=booster.best_iteration)
     return LambdaMART.from_text(best, threads)
-
-
-def out_of_fold(
-    pairs: pd.DataFrame,
-    features: pd.DataFrame,
-    relevant: np.ndarray,
-    collections: Sequence[str] | np.ndarray,
-    categorical: Sequence[str],
-    cutoff: int,
-    seed: int,
-    threads: int,
-    folds: int = 5,
-) -> np.ndarray:
-    """Scores of all pairs, each by a model that saw no query of its collection, not even to stop early.
-
-    Arguments are those of `train`; scores compare within a query only.
-
-    Raises:
-        ValueError: as `train`, or fewer collections than folds.
-    """
-    if not 2 <= folds <= len(set(collections)):
-        raise ValueError(f"{folds} folds of {len(set(collections))} collections")
-    collections, fold = np.asarray(collections, dtype=object), folds_of(pd.Series(collections), folds, seed + 1)
-    scores, how = np.empty(len(pairs)), (categorical, cutoff, seed, threads)
-    for number in range(folds):
-        seen = fold != number
-        model = train(pairs[seen], features[seen], np.asarray(relevant)[seen], collections[seen], *how)
-        scores[~seen] = model.predict(features[~seen])
-    return scores
 
 
 # ---------------------------------------------------------------- kept rankers
@@ -214,5 +196,4 @@ def hash_of(settings: Sequence, frames: Iterable[pd.DataFrame]) -> str:
 
 def how_trained() -> dict[str, Any]:
     """The settings of `train` that no caller chooses."""
-    names = ("TREES", "LEAVES", "MAX_TREES", "PATIENCE", "HELD_OUT_EVERY")
-    return {name: globals()[name] for name in names}
+    return {name: globals()[name] for name in ("TREES", "LEAVES", "MAX_TREES", "PATIENCE", "HELD_OUT_EVERY")}

@@ -18,8 +18,7 @@ def nearest(documents: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndar
     """The `k` documents of highest cosine with each query, by exact search in a FAISS index.
 
     Args:
-        documents: unit vectors, float32 (documents, dimensions).
-        queries: unit vectors, float32 (queries, dimensions).
+        documents, queries: unit vectors, float32 (texts, dimensions).
         k: documents a query; all of them where there are fewer.
 
     Returns:
@@ -60,9 +59,6 @@ def mine_pairs(
         vectors: unit vectors, float32 (texts, dimensions).
         number: pairs wanted; of an odd number one more is negative. Where there are too few pairs of a kind, all of
             them are taken and as many of the other; where there are none, the other kind stays at its half.
-        threshold: a pair is positive if its cosine is above.
-        seed: of the draw.
-        progress: show a progress bar.
         block: rows and columns of cosines in memory at a time.
 
     Returns:
@@ -96,15 +92,15 @@ def mine_pairs(
 
 
 def _cosines(vectors: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of pairs of rows, in float64."""
     return np.einsum("ij,ij->i", vectors[a], vectors[b], dtype=np.float64)
 
 
 def _above(vectors: np.ndarray, rows: np.ndarray, columns: np.ndarray, threshold: float) -> np.ndarray:
     """Whether the cosine of each row and column is above the threshold, as a matrix of bools that does not depend on
     which other rows and columns are asked for."""
-    import torch
+    import torch  # whose product takes less than half the time of NumPy's on some processors
 
-    # PyTorch's product takes less than half the time of NumPy's on some processors.
     cosines = (torch.from_numpy(vectors[rows]) @ torch.from_numpy(vectors[columns]).T).numpy()
     above = cosines > threshold + NEAR
     near = (cosines > threshold - NEAR) != above

@@ -59,7 +59,7 @@ class Tuning:
     seed: int = 0  # of its first weights and the order of the rows
 
 
-# ---------------------------------------------------------------- rates, batches
+# ---------------------------------------------------------------- rates, batches, records
 
 
 def rise_and_fall(step: int, steps: int, highest: float) -> float:
@@ -75,18 +75,20 @@ def rise_from_zero(step: int, steps: int, highest: float) -> float:
 
 def like_length_batches(lengths: np.ndarray, batch_size: int, seed: int) -> list[np.ndarray]:
     """Batches of row numbers of similar length: shuffled, sorted by length within windows of 32 batches, the full
-    batches shuffled again; what is left over comes last.
-
-    Args:
-        lengths: tokens, (rows, texts).
-    """
+    batches shuffled again; what is left over comes last. `lengths` are tokens, (rows, texts)."""
     rng, longest = np.random.default_rng(seed), lengths.max(axis=1)
     order, window = rng.permutation(len(lengths)), WINDOW * batch_size
-    parts = [order[start : start + window] for start in range(0, len(order), window)]
+    parts = np.split(order, range(window, len(order), window))
     order = np.concatenate([part[np.argsort(longest[part], kind="stable")] for part in parts])
     full = len(order) // batch_size * batch_size
     rest = [order[full:]] if full < len(order) else []
     return [*rng.permutation(order[:full].reshape(-1, batch_size)), *rest]
+
+
+def record_of(curve: list[list[float]], lengths: np.ndarray) -> dict:
+    """What a record says of a training: curve, rows, tokens, seconds."""
+    seconds, tokens = curve[-1][2], int(lengths.sum())
+    return {"curve": [line[:2] for line in curve], "rows": len(lengths), "tokens": tokens, "seconds": seconds}
 
 
 def encoder_tokens(encoder, texts) -> list[list[int]]:
@@ -97,11 +99,6 @@ def encoder_tokens(encoder, texts) -> list[list[int]]:
     return [known[text] for text in texts]
 
 
-def _run_of(content: dict) -> str:
-    """SHA-256 of all that a training's result depends on."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 # ---------------------------------------------------------------- all weights: queries and documents
 
 
@@ -110,8 +107,7 @@ def hardest_negatives(pairs: pd.DataFrame, scores: np.ndarray, qrels: pd.DataFra
     (from 1), item.
 
     Args:
-        pairs: candidates, from `lib.retrieval.stores.candidate_pairs`.
-        scores: one a pair, such as the cosine of an encoder that was not fine-tuned.
+        pairs: candidates, from `lib.retrieval.stores.candidate_pairs`; `scores` has one a pair, such as a cosine.
         qrels: columns query, item: what is relevant.
     """
     irrelevant = ~relevant_pairs_mask(pairs, qrels)
@@ -126,9 +122,7 @@ def training_rows(
     at random; in the next epoch comes another of each, as long as there are any.
 
     Args:
-        queries: columns query, text.
-        items: columns item, text.
-        qrels: columns query, item.
+        queries, items, qrels: columns query, text; item, text; and query, item.
         negatives: from `hardest_negatives`. A draw from the hardest few teaches more than always the hardest, which is
             often an item of the same matter.
 
@@ -165,8 +159,7 @@ def finetune_encoder(
         texts trained on, padding excluded), seconds.
 
     Raises:
-        ValueError: there is no row.
-        KeyError: a column is missing.
+        ValueError, KeyError: there is no row, or a column is missing.
         ArtifactError: the folder cannot be written.
     """
     if rows.empty:
@@ -180,7 +173,7 @@ def finetune_encoder(
         "bfloat16": has_bfloat16(),
         "code": code_hashes(__file__),
     }
-    run = _run_of(content)
+    run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     try:
         record = json.loads((output / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -207,10 +200,8 @@ def train_whole(encoder, rows: pd.DataFrame, settings: Finetuning, progress: boo
     torch.empty((), dtype=torch.int64).random_()  # a data loader takes one number: earlier runs had one
 
     def embed(batch: list[str]):
-        features = {
-            name: value.to(encoder.device) if isinstance(value, torch.Tensor) else value
-            for name, value in encoder.preprocess(batch).items()
-        }
+        features = encoder.preprocess(batch)
+        features |= {name: each.to(encoder.device) for name, each in features.items() if isinstance(each, torch.Tensor)}
         with torch.autocast(encoder.device.type, torch.bfloat16, enabled=has_bfloat16()):
             return encoder(features)["sentence_embedding"].float()
 
@@ -227,21 +218,12 @@ def train_whole(encoder, rows: pd.DataFrame, settings: Finetuning, progress: boo
     batches = like_length_batches(lengths, settings.batch_size, settings.seed)
     curve = take_steps(one_step, batches, optimizer, rise_from_zero, progress)
     encoder.eval()
-    return _trained(curve, lengths)
-
-
-def _trained(curve: list[list[float]], lengths: np.ndarray) -> dict:
-    """What a record says of a training: curve, rows, tokens, seconds."""
-    seconds, tokens = curve[-1][2], int(lengths.sum())
-    return {"curve": [line[:2] for line in curve], "rows": len(lengths), "tokens": tokens, "seconds": seconds}
+    return record_of(curve, lengths)
 
 
 def softmax_loss(queries, documents, scale: float):
-    """Cross-entropy of each query's relevant document among all documents, by scaled cosines.
-
-    Args:
-        queries, documents: embeddings; the relevant document of each query first, in their order.
-    """
+    """Cross-entropy of each query's relevant document among all documents, by scaled cosines of embeddings; the
+    relevant document of each query comes first, in their order."""
     import torch
     from torch.nn.functional import normalize
 
@@ -273,22 +255,22 @@ def tune_encoder(
         threads: CPU threads; None leaves PyTorch's choice.
 
     Raises:
-        ValueError: there is no row.
-        KeyError: a column is missing.
+        ValueError, KeyError: there is no row, or a column is missing.
         ArtifactError: a checkpoint or the adapter cannot be written.
     """
     if rows.empty:
         raise ValueError("there is nothing to train on: no scored pair")
     rows, output = rows[[*SCORED, "score"]], Path(output)
     encoder = load_encoder(path, threads)
+    lines = [[one, other, float(score)] for one, other, score in rows.itertuples(index=False)]
     content = {
         "model": weights_hash(encoder),
-        "pairs": rows_hash(rows),
+        "pairs": hashlib.sha256(json.dumps(lines).encode()).hexdigest(),
         "settings": asdict(settings),
         "bfloat16": has_bfloat16(),
         "code": code_hashes(__file__),
     }
-    run = _run_of(content)
+    run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     record = finished_record(output, run)
     if record is None:
         checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
@@ -300,8 +282,8 @@ def tune_encoder(
 
 
 def tune_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Checkpoints, progress: bool = False):
-    """Train an adapter of `encoder`; returns the adapted module, the adapter's float32 weights by name, and the
-    record's curve, rows, tokens and seconds."""
+    """Train an adapter of `encoder`; returns the adapted module, the adapter's float32 weights by name, and
+    `record_of`."""
     import torch
 
     tokens = {side: encoder_tokens(encoder, rows[side]) for side in SCORED}
@@ -323,7 +305,8 @@ def tune_adapter(encoder, rows: pd.DataFrame, settings: Tuning, checkpoints: Che
 
     batches = like_length_batches(lengths, settings.batch_size, settings.seed)
     kept = masters, weights, checkpoints, CHECKPOINT_EVERY
-    return adapted, masters, _trained(take_steps(one_step, batches, optimizer, rise_and_fall, progress, *kept), lengths)
+    curve = take_steps(one_step, batches, optimizer, rise_and_fall, progress, *kept)
+    return adapted, masters, record_of(curve, lengths)
 
 
 def with_adapter(encoder, settings: Tuning):
@@ -380,12 +363,6 @@ def embed_tokens(encoder, texts: Sequence[list[int]]):
     return features["sentence_embedding"]
 
 
-def rows_hash(rows: pd.DataFrame) -> str:
-    """SHA-256 over scored pairs in their order."""
-    lines = rows[[*SCORED, "score"]].itertuples(index=False)
-    return hashlib.sha256(json.dumps([[one, other, float(score)] for one, other, score in lines]).encode()).hexdigest()
-
-
 # ---------------------------------------------------------------- a linear map upon embeddings
 
 
@@ -404,11 +381,10 @@ def fit_map(
 
     Args:
         pairs: columns query_row, item_row: all candidates of each query (see `lib.retrieval.stores.candidate_pairs`).
-        relevant: one bool a pair.
-        collections: whose documents are searched, one a pair.
+        relevant, collections: whether it is relevant, and whose documents are searched, one a pair.
         query_vectors, document_vectors: unit-length.
-        seed: of the order of the collections.
-        epochs: times that each query is seen; a step takes the queries of eight collections.
+        seed: of the order of the collections; a step takes the queries of eight.
+        epochs: times that each query is seen.
         learning_rate: of Adam at its highest: it rises over the first tenth of the steps and falls to zero.
     """
     import torch
@@ -445,24 +421,17 @@ def fit_map(
         optimizer.step()
         return loss.detach()
 
-    def rate(step: int, steps: int, highest: float) -> float:
-        return highest * min(1, 10 * (step + 1) / steps) * (1 - step / steps)
-
-    take_steps(one_step, batches, optimizer, rate)
+    take_steps(one_step, batches, optimizer, lambda at, n, highest: highest * min(1, 10 * (at + 1) / n) * (1 - at / n))
     return mapping.detach().numpy()
-
-
-def mapped(vectors: np.ndarray, mapping: np.ndarray) -> np.ndarray:
-    """Vectors after the map, unit-length."""
-    moved = vectors @ mapping
-    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
 
 
 def mapped_cosines(
     pairs: pd.DataFrame, query_vectors: np.ndarray, document_vectors: np.ndarray, mapping: np.ndarray
 ) -> np.ndarray:
     """The cosine of each pair after the map."""
-    query, left = np.unique(pairs["query_row"].to_numpy(), return_inverse=True)
-    item, right = np.unique(pairs["item_row"].to_numpy(), return_inverse=True)
-    moved = mapped(query_vectors[query], mapping), mapped(document_vectors[item], mapping)
-    return cosine_of_pairs(pd.DataFrame({"query_row": left, "item_row": right}), *moved)
+    places, moved = {}, []
+    for name, vectors in (("query_row", query_vectors), ("item_row", document_vectors)):
+        rows, places[name] = np.unique(pairs[name].to_numpy(), return_inverse=True)
+        moved.append(vectors[rows] @ mapping)
+        moved[-1] /= np.maximum(np.linalg.norm(moved[-1], axis=1, keepdims=True), 1e-12)
+    return cosine_of_pairs(pd.DataFrame(places), *moved)

@@ -80,7 +80,8 @@ def test_every_step_of_every_query_is_timed(batch):
         asked.append(text)
         return vectors["queries"][0]
 
-    found = time_queries(indexes, queries, encode, model, {"notes": model}, FUSION, second)
+    rankers = {WHOLE: model, "notes": model, "lambdamart_2": second}
+    found = time_queries(indexes, queries, encode, rankers, FUSION)
     assert set(found) == {name for names in STEPS.values() for name in names}
     assert len(found) == 3
     assert (found > 0).all(axis=None)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.assistant.parts import kept_for
 from lib.assistant.ranking import (
     STORES,
     WHOLE,
@@ -175,19 +176,38 @@ def test_no_evaluation_query_takes_part_in_the_choice(task, training):
 # ---- what is kept
 
 
-def test_orders_are_kept_under_their_key_and_rank_as_scores_do(task, tmp_path):
-    shipped, own = tmp_path / "shipped.npz", tmp_path / "own" / "arrays.npz"
+def test_orders_and_rankers_are_kept_under_their_key_and_rank_as_they_did(task, fitted, tmp_path):
+    paths = shipped, own = tmp_path / "shipped.npz", tmp_path / "own" / "arrays.npz"
     scores = np.random.default_rng(0).integers(0, 5, len(task.pairs)) / 3.0
-    first = Kept(task, "key", shipped, own)
+    first = Kept(task, "key", *paths)
     taken = first.scores("known", lambda: {"mine": scores})
     assert task.rank(taken["mine"])["item"].tolist() == task.rank(scores)["item"].tolist()
+    first.rankers("whole", lambda: {"all": fitted[0]})
     own.rename(shipped)
-    for key, found in (("key", taken["mine"]), ("another", None)):
-        again = Kept(task, key, shipped, own)
-        if found is None:
-            with pytest.raises(ZeroDivisionError):
-                again.scores("known", lambda: 1 / 0)
-        else:
-            np.testing.assert_array_equal(again.scores("known", lambda: 1 / 0)["mine"], found)
-            assert again.take("others", lambda: {"x": scores})["x"] is scores
-    assert set(Kept(task, "key", own).arrays) == {"known/mine", "others/x", "key"}
+    again = Kept(task, "key", *paths)
+    assert (first.shipped, again.shipped) == (False, True)
+    np.testing.assert_array_equal(again.scores("known", lambda: 1 / 0)["mine"], taken["mine"])
+    ranker = again.rankers("whole", lambda: 1 / 0)["all"]
+    np.testing.assert_array_equal(ranker.predict(task.features), fitted[0].predict(task.features))
+    assert again.take("others", lambda: {"x": scores})["x"] is scores
+    assert {name.partition("/")[0] for name in Kept(task, "key", own).arrays} == {"known", "whole", "others", "key"}
+    with pytest.raises(ZeroDivisionError):
+        Kept(task, "another", *paths).scores("known", lambda: 1 / 0)
+
+
+def test_what_is_kept_is_of_one_world_and_one_way_to_learn(task, tmp_path):
+    """And not of the last bits of the embeddings, which other processors give otherwise."""
+
+    def key(task, *how):
+        return kept_for(task, *(how or ("words", 0.75, {})), tmp_path, tmp_path).key
+
+    shifted = replace(task, features=task.features + 1e-7)
+    others = [
+        replace(task, queries=task.queries.assign(text="else")),
+        replace(task, opens=task.opens.iloc[1:]),
+        replace(task, seed=8),
+        replace(task, features=task.features.drop(columns="bm25t")),
+    ]
+    keys = {key(task), *map(key, others), key(task, "words", 0.5, {}), key(task, "words", 0.75, {"a": np.ones(2)})}
+    assert len(keys) == 7
+    assert key(shifted) == key(task)

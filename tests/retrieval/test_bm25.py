@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from lib.retrieval.bm25 import BM25T, term_k1, tokenize
 
-WORDS = [f"w{i}" for i in range(25)]
-
 
 def solve_k1(mean_log: float) -> float:
     """k1·ln(k1)/(k1 − 1) = mean_log by bisection in ln(k1)."""
@@ -45,12 +43,6 @@ def slow_scores(corpus, query, b=0.75) -> list[float]:
     return scores
 
 
-def random_corpus(rng, n: int) -> list[list[str]]:
-    """Documents of 0 to 30 words with a skewed distribution."""
-    chances = 1 / np.arange(1, len(WORDS) + 1)
-    return [rng.choice(WORDS, size=rng.integers(0, 31), p=chances / chances.sum()).tolist() for _ in range(n)]
-
-
 # ---------------------------------------------------------------- k1
 
 
@@ -65,35 +57,23 @@ def test_k1_solves_its_equation_over_a_wide_range():
             assert abs(float(left / Decimal(target)) - 1) < 1e-12
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, [0.5, 0.0]])
-def test_k1_refuses_means_that_are_not_positive(bad):
-    with pytest.raises(ValueError):
-        term_k1(np.array(bad))
+def test_k1_refuses_means_that_are_not_positive():
+    with pytest.raises(ValueError, match="positive"):
+        term_k1(np.array([0.5, 0.0]))
 
 
 # ---------------------------------------------------------------- scores
 
 
-@pytest.mark.parametrize("b", [0.0, 0.4, 0.75, 1.0])
-def test_agreement_with_the_formulas(b):
-    rng = np.random.default_rng(int(100 * b))
-    for size in (1, 2, 5, 40):
-        for _ in range(5):
-            corpus = random_corpus(rng, size)
-            corpus[0] = corpus[0] or ["w0"]  # all documents empty: see below
-            query = [*rng.choice([*WORDS, "unknown"], size=rng.integers(1, 7)).tolist(), "w0"]
-            expected = slow_scores(corpus, query, b)
-            assert BM25T(corpus, b=b).get_scores(query) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
-@settings(deadline=None, derandomize=True, database=None, max_examples=60)
+@settings(deadline=None, derandomize=True, database=None, max_examples=150)
 @given(
     st.lists(st.lists(st.sampled_from("abcd"), max_size=6), min_size=1, max_size=6),
     st.lists(st.sampled_from("abcde"), max_size=5),
+    st.sampled_from([0.0, 0.4, 0.75, 1.0]),
 )
-def test_agreement_with_the_formulas_on_small_corpora(corpus, query):
-    expected = slow_scores(corpus, query) if any(corpus) else [0.0] * len(corpus)
-    assert BM25T(corpus).get_scores(query) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+def test_agreement_with_the_formulas(corpus, query, b):
+    expected = slow_scores(corpus, query, b) if any(corpus) else [0.0] * len(corpus)
+    assert BM25T(corpus, b=b).get_scores(query) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_a_score_by_hand():
@@ -116,9 +96,14 @@ def test_an_empty_corpus_is_refused():
         ("don't can’t", ["dont", "cant"]),
         ("the the and", ["the", "the", "and"]),
         ("e-mail, running; runs!", ["e", "mail", "run", "run"]),
-        ("", []),
         (" …!? ", []),
+        ("東京の会議 room7", ["東", "京", "の", "会", "議", "room7"]),
     ],
 )
 def test_tokenize(text, tokens):
     assert tokenize(text) == tokens
+
+
+def test_texts_are_searched_by_a_tokenizer_of_ones_own():
+    scores = BM25T(["windy in london", "hello there"], tokenizer=lambda text: text.split()).get_scores(["windy"])
+    assert scores.argmax() == 0 < scores[0]

