@@ -106,7 +106,7 @@ class RankingTask:
 
     @property
     def evaluation(self) -> np.ndarray:
-        """Whether each pair is of an evaluation query."""
+        """The other pairs."""
         return ~self.training
 
     @cached_property
@@ -156,15 +156,8 @@ class RankingTask:
     def cross_fit(
         self, rows: np.ndarray, features: pd.DataFrame | None = None, folds: int = 0, by_store: bool = False
     ) -> np.ndarray:
-        """A score of some pairs, each by rankers that saw none of its persona's, not even to stop early; 0 of all
-        others.
-
-        Args:
-            folds: other ones than the task's.
-            by_store: by one ranker a store (see `store_rankers`), over `STORE_FOLDS` at most.
-
-        Raises:
-            ValueError: fewer personas than folds.
+        """A score of some pairs, each by a ranker that saw none of its persona's, not even to stop early, or by one a
+        store (`by_store`, over `STORE_FOLDS` at most); 0 of all others. Raises ValueError for more folds than personas.
         """
         folds = min(self.folds, STORE_FOLDS) if by_store else folds or self.folds
         if not 2 <= folds <= len(set(self.persona[rows])):

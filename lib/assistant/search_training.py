@@ -104,10 +104,8 @@ def encoder_sets(lessons: SearchLessons, cot: pd.DataFrame, sizes: Sequence[int]
     `finetuned_cot` those of other topics than the held-out ones that have a chain, with it appended, and
     `finetuned_subset` the same without it; `permuted` those of the largest nested sample.
 
-    Args:
-        cot: chains of thought, columns query, split, writer, text; for evaluation those of the writer that also wrote
-            for training are taken.
-        sizes: of the nested samples; one of half of the queries or more is left out.
+    Of chains of thought (`cot`, columns query, split, writer, text) those of the writer that also wrote for training
+    are taken. Of `sizes`, those of nested samples, one of half of the queries or more is left out.
     """
     learned, asked, seed = lessons.learned, lessons.asked, lessons.finetuning.seed
     learned = learned[learned["query"].isin(lessons.negatives["query"])]
@@ -121,10 +119,7 @@ def encoder_sets(lessons: SearchLessons, cot: pd.DataFrame, sizes: Sequence[int]
         "finetuned": (learned, asked),
         "half_0": (learned[folds_of(learned["persona"], 2, seed) != 0], asked),
         **firsts,
-        **{
-            f"unseen_{fold}": (learned[learned["fold"] != fold], asked[asked["fold"] == fold])
-            for fold in range(NEED_FOLDS)
-        },
+        **{f"unseen_{n}": (learned[learned["fold"] != n], asked[asked["fold"] == n]) for n in range(NEED_FOLDS)},
         "finetuned_subset": tuple(subset),
         "finetuned_cot": tuple(with_chain),
         "permuted": firsts[f"first_{sizes[-1]}"] if sizes else (learned, asked),
@@ -138,9 +133,7 @@ def ranker_sets(lessons: SearchLessons) -> Sets:
     folds, asked about these by the other half."""
     learned, asked = lessons.learned, lessons.asked
     folds, half = sorted(set(asked["fold"])), folds_of(learned["persona"], 2, lessons.finetuning.seed)
-    sets = {
-        f"without_{fold}_evaluation": (learned[learned["fold"] != fold], asked[asked["fold"] == fold]) for fold in folds
-    }
+    sets = {f"without_{n}_evaluation": (learned[learned["fold"] != n], asked[asked["fold"] == n]) for n in folds}
     for one, other in combinations(folds, 2):
         about = learned["fold"].isin((one, other))
         for side in (0, 1):
@@ -206,11 +199,8 @@ def find(
 
 
 def audit(lessons: SearchLessons, sets: Sets, found: Mapping[str, Found], folder: Path, k: int) -> tuple[str, int, int]:
-    """Train the kept encoder that learned least once more in `folder`, and ask it the queries of `AUDITED` personas.
-
-    Returns:
-        its name (empty where none was kept), how many of their first `k` items it finds again, and of how many.
-    """
+    """Train the kept encoder that learned least once more in `folder`, and ask it the queries of `AUDITED` personas:
+    its name (empty where none was kept), how many of their first `k` items it finds again, and of how many."""
     kept = [name for name, each in found.items() if each.kept]
     if not kept:
         return "", 0, 0
@@ -224,12 +214,9 @@ def audit(lessons: SearchLessons, sets: Sets, found: Mapping[str, Found], folder
 
 
 def cosines_by_fold(lessons: SearchLessons, found: Mapping[str, Found | None]) -> dict[str, np.ndarray]:
-    """What `lib.assistant.second_stage.cross_fitted` takes, one value for each candidate of the evaluation or the
-    training queries, NaN where nothing was asked; none where an encoder is missing.
-
-    Args:
-        found: by `finetuned` of `encoder_sets` and by all of `ranker_sets`.
-    """
+    """What `lib.assistant.second_stage.cross_fitted` takes, of what `finetuned` and all of `ranker_sets` found: one
+    value for each candidate of the evaluation or the training queries, NaN where nothing was asked; no array where an
+    encoder is missing."""
     asked = candidate_pairs(lessons.asked, lessons.items, on="persona")["query"]
     arrays: dict[str, np.ndarray] = {}
     for name, each in found.items():

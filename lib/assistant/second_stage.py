@@ -64,9 +64,6 @@ def alike_by_persona(task: RankingTask, item_vectors: np.ndarray) -> list[Alike]
     return parts
 
 
-# ---------------------------------------------------------------- features
-
-
 def second_features(
     features: pd.DataFrame, cosine: np.ndarray, first: np.ndarray, query_row: np.ndarray, alike: Sequence[Alike]
 ) -> dict[str, np.ndarray]:
@@ -98,11 +95,8 @@ def relative_to_query(columns: _Columns, query_row: np.ndarray) -> dict[str, np.
 
 def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray]:
     """The first stage's score of each pair relative to the query's others, its rank, how far it lies behind the best,
-    its share (softmax) within the query, and how far the query's best is ahead of the next lower.
-
-    The score itself is left out: its level is another one in each model, and only the final one scores evaluation
-    queries.
-    """
+    its share (softmax) within the query, and how far the query's best is ahead of the next lower. Not the score itself:
+    its level is another one in each model."""
     size, rank = query_row.max(initial=-1) + 1, rank_within(query_row, first)
     best, below = np.full(size, -np.inf), np.full(size, -np.inf)
     np.maximum.at(best, query_row, first)
@@ -159,15 +153,16 @@ def neighbour_features(
 def learned_scores(
     task: RankingTask, vectors: Mapping[str, np.ndarray], retrained: Mapping[str, np.ndarray], kept: Kept
 ) -> tuple[dict[str, np.ndarray], dict[str, LambdaMART]]:
-    """What every method that learns from usage makes of all pairs, and rankers of all training queries, unless kept.
+    """What every method that learns from usage makes of all pairs, unless it is kept.
 
     Args:
-        vectors: unit-length embeddings of items and queries.
+        vectors: unit-length embeddings of items and queries, in frame order.
         retrained: what `cross_fitted` takes of fine-tuned encoders; none: no `lambdamart_2_finetuned`.
 
     Returns:
         scores that rank the pairs, `known <method>` and `new <method>`: of evaluation queries on known and on new
-        topics, of training queries out of fold; and the rankers: `WHOLE`, one a store, and `lambdamart_2`.
+        topics, of training queries out of fold; and the rankers of all training queries: `WHOLE`, one a store, and
+        `lambdamart_2`.
     """
     whole = kept.rankers("whole", lambda: {WHOLE: task.learn()})[WHOLE]
     made: dict[str, LambdaMART] = {}
@@ -204,13 +199,8 @@ def scores_on_new_topics(
     task: RankingTask, alike: Sequence[Alike], cosines: Mapping[str, Mapping[int, np.ndarray]]
 ) -> dict[str, np.ndarray]:
     """Scores of all pairs, 0 but for evaluation queries, by rankers that no training query told of the query's topic:
-    by a first stage (`WHOLE`), by one ranker a store (`STORES`) and by a second stage upon each of some cosines; 0
-    where fewer than `ENOUGH` personas teach.
-
-    Args:
-        cosines: by the name of the second stage and by fold of topics, the fine-tuned cosine of each pair by what
-            learned nothing of the fold's topics.
-    """
+    by a first stage (`WHOLE`), by one ranker a store (`STORES`), and by a second stage upon each of some cosines (by
+    fold of topics, of what learned nothing of the fold). Two stages take `ENOUGH` personas."""
     found = {name: np.zeros(len(task.pairs)) for name in (WHOLE, STORES, *cosines)}
     for fold, (learned, asked) in task.new_topics.items():
         found[STORES] += predict_by_store(task, store_rankers(task, learned), asked)
@@ -239,7 +229,7 @@ def cross_fitted(
     task: RankingTask, arrays: Mapping[str, np.ndarray]
 ) -> tuple[np.ndarray, dict[int, np.ndarray]] | None:
     """A fine-tuned cosine of each pair, those of training queries by what met neither the query's persona nor its
-    topic.
+    topic; None where an array is missing. Raises ValueError where a pair has no cosine that it must have.
 
     Args:
         arrays: cosines of the pairs of evaluation queries, `evaluation` by what learned from all training queries and
@@ -249,11 +239,7 @@ def cross_fitted(
 
     Returns:
         for known topics, evaluation queries by what learned from all of them; and for new ones by fold, by what learned
-        nothing of it: 0 for evaluation queries about others, and training queries about it. None where an array is
-        missing.
-
-    Raises:
-        ValueError: a pair has no cosine that it must have.
+        nothing of it: 0 for evaluation queries about others, and training queries about it.
     """
     asked, learned, fold = task.evaluation, task.training, task.topic_fold
     folds = [int(number) for number in np.unique(fold)]
@@ -282,11 +268,7 @@ def cross_fitted(
 
 def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What `cross_fitted` takes, by linear maps of the pretrained embeddings (`lib.retrieval.training.fit_map`); 0
-    where fewer than `ENOUGH` personas teach.
-
-    Args:
-        vectors: unit-length embeddings of items and queries, in frame order.
-    """
+    where fewer than `ENOUGH` personas teach."""
     embedded, fold = (vectors["queries"], vectors["items"]), task.topic_fold
     asked, learned = task.evaluation, task.training
     enough = len(set(task.persona[learned])) >= ENOUGH

@@ -269,7 +269,7 @@ def test_no_query_is_ranked_by_what_learned_from_its_topic(task, alike, adapted,
 
     monkeypatch.setattr(RankingTask, "learn", watched)
     scores = scores_on_new_topics(task, alike, {"second": adapted[1]})
-    asked = [rows for _, rows in task.new_topics.values() for _ in range(FEW_FOLDS + 2)]
+    asked = [rows for _, rows in task.new_topics.values() for _ in range(2 + FEW_FOLDS + 2)]
     for rows, those in zip(learned, asked, strict=True):
         assert not set(need[rows]) & set(need[those])
         assert not (task.evaluation & rows).any()
