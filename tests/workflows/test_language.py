@@ -258,16 +258,6 @@ def test_the_tree_of_a_loop():
 # ---------------------------------------------------------------- validation
 
 
-def test_a_sound_flow_has_an_empty_report(six_apis):
-    text = """
-    triggerOutputs = await shared_office365.OnNewEmailV3({"folderPath": "Inbox"});
-    shared_teams.PostMessageToConversation({"poster": "User", "body/anything": triggerOutputs, "item/x": {"free": 1}});
-    shared_office365.SendEmailV2({"$select": "id", "line item": 1, "line item": 2});
-    """
-    report = validate(parse(text), six_apis)
-    assert (report.made_up_names, report.made_up_parameters, report.unassigned) == ((), (), ())
-
-
 def test_made_up_names_and_parameters(six_apis):
     text = """
     shared_teams.Post({"whatever": 1});

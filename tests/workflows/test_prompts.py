@@ -65,22 +65,13 @@ SHOTS = [("near", "one two"), ("middle", "one two three"), ("far", "one two thre
 APIS = [api("a.First", "key"), api("b.Second", "key"), api("c.Third", "key")]
 
 
-def test_the_farthest_few_shots_are_dropped_until_it_fits():
-    whole = fit("x", SHOTS, [], 10_000, words)
-    assert (whole.shots, whole.tokens) == (3, words(whole.prompt))
-    assert fit("x", SHOTS, [], whole.tokens, words) == whole
-    shorter = fit("x", SHOTS, [], whole.tokens - 1, words)
-    assert (shorter.shots, shorter.prompt) == (2, metaprompt("x", SHOTS[:2]))
-    none = fit("x", SHOTS, APIS, words(metaprompt("x")), words)
-    assert (none.shots, none.prompt) == (0, metaprompt("x"))
-    with pytest.raises(ValueError, match="begins 'x'"):
-        fit("x", SHOTS, APIS, words(metaprompt("x")) - 1, words)
-
-
 def test_what_definitions_say_is_dropped_first_then_definitions_then_few_shots():
     described, compact = ([one.definition_in(form) for one in APIS] for form in ("described", "compact"))
     whole = fit("x", SHOTS, APIS, 10_000, words)
-    assert whole.prompt == metaprompt("x", SHOTS, described)
+    assert (whole.prompt, whole.tokens) == (metaprompt("x", SHOTS, described), words(whole.prompt))
+    assert fit("x", SHOTS, APIS, whole.tokens, words) == whole
+    with pytest.raises(ValueError, match="begins 'x'"):
+        fit("x", SHOTS, APIS, words(metaprompt("x")) - 1, words)
     seen = [fit("x", SHOTS, APIS, whole.tokens - 1, words)]
     assert seen[0].prompt == metaprompt("x", SHOTS, compact)
     while seen[-1].shots:
