@@ -95,7 +95,7 @@ def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connecto
     skipped = [(str(file), reason) for file, reason in reasons.items() if file.resolve() not in parts]
     for lines in (told, [f"{file}: skipped: {reason}" for file, reason in skipped]):
         if len(lines) > MOST_TOLD:
-            lines = [f"{path}: {len(lines):,} of {len(files):,} files have such a warning as {lines[0]}"]
+            lines = [f"{path}: {len(lines):,} of {len(files):,} files have such a warning as {one_line(lines[0], 300)}"]
         for line in lines:
             warnings.warn(line, stacklevel=3)
     if not apis:
@@ -405,4 +405,4 @@ def _add(fields: dict[str, Field], found: list[Field], place: str = "") -> None:
     before = set(fields)
     for field in found:
         key = f"{place}/{field.key}" if place and field.key in before else field.key
-        fields.setdefault(key, replace(field, key=key))
+        fields.setdefault(key, field if key == field.key else replace(field, key=key))
