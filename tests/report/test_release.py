@@ -23,10 +23,9 @@ def released(tmp_path_factory):
     root = tmp_path_factory.mktemp("project")
     made = notebook_parameters("01_data_gen", read_profile(ROOT / "notebooks/profiles/smoke.yaml"))
     book, tables = Workbook("01_data_gen", made, root), frames(simulate(ROOT / "data", WorldKnobs.of(made)))
-    flows = pd.DataFrame(
-        {"split": ["training", "test"], "apis": [["f"]] * 2, "pair": "a", "request": "\u2028", "dsl": ""}
-    )
-    for name, table in (tables | {"flows": flows, "reworded": flows[1:].assign(original="")}).items():
+    flows = pd.DataFrame({"split": ["test", "unseen"], "apis": [["f"], ["g"]], "pair": "a", "request": "\u2028"})
+    flows = {"flows": flows.assign(dsl=""), "reworded": flows.assign(dsl="", original="")}
+    for name, table in (tables | flows).items():
         book.write(name, table)
     book.write_lines("catalogue", Catalogue.load(ROOT / "data" / "catalogue").to_lines())
     for name in ("notebooks", *(f"data/{name}" for name in "needs background people.yaml toolbox.yaml".split())):
@@ -72,7 +71,7 @@ def test_load_dataset_reads_every_part_that_the_cards_name(released, tmp_path):
             rows[name] = {split: part.num_rows for split, part in parts.items()}
     assert rows["corpus"] | rows["queries"] == {"corpus": len(tables["items"]), "queries": 84}
     assert rows["signals"] == {"train": len(tables["queries"].merge(tables["items"], on="persona"))}
-    assert rows["pairs"] == {"training": 1, "test": 1, "reworded": 1}
+    assert rows["pairs"] == {"test": 1, "unseen": 1, "reworded": 2}
     assert set(rows) > {"catalogue", "qrels", "opens", "people", "gold", "other_plans"}
 
 
