@@ -248,7 +248,8 @@ class KeptModel(LanguageModel):
 
     def __init__(self, answers: Answers, weights: str, load: Callable[[], Any] | None = None):
         super().__init__(weights, answers)
-        self.load, self.model = load, None
+        self.load = load
+        self.model: Any = None
 
     def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
         """Raises ModelError where there is no model to ask."""

@@ -67,9 +67,8 @@ def finetune_language_model(
         dtype, threads, quantization: as of `LocalModel`.
         progress: show a progress bar over steps.
 
-    Returns:
-        the adapter, whose curve has a row a step: step from 1, loss (mean over the batch's target tokens in nats),
-        seconds since the beginning.
+    The adapter's curve has a row a step: step from 1, loss (mean over the batch's target tokens in nats), seconds since
+    the beginning.
 
     Raises ValueError where numbers of prompts and targets differ or are zero, one is empty or holds a lone surrogate,
     or a pair does not fit into the model's window; ModelError and ArtifactError where files cannot be read or written.

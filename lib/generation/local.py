@@ -65,7 +65,8 @@ class LocalModel(LanguageModel):
         self.on_gpu = import_torch(threads).cuda.is_available()
         super().__init__(weights_of(name, adapter, quantization), Answers.at(cache))
         self.path, self.adapter, self.quantization = models.locate(name), adapter, quantization
-        self.threads, self.keeps, self._model = threads, cache is not None, None
+        self.threads, self.keeps = threads, cache is not None
+        self._model: Any = None
         self.batch_size = GPU_ROWS if self.on_gpu else CPU_ROWS  # fewer where memory asks for it
         self.tokenizer, self.config = load_tokenizer(self.path)
         self.dtype = dtype or choose_dtype(quantization)

@@ -269,13 +269,10 @@ class DryRun(RemoteModel):
         """Count calls whose prompts are as long as these on average; returns the tokens of prompts and of answers."""
         read = round(calls * sum(map(estimate_tokens, prompts)) / max(len(prompts), 1))
         cost = Cost(read, calls * max_new_tokens)
-        spent = self.counters
-        self.counters = Counters(
-            spent.calls + calls,
-            spent.tokens_in + read,
-            spent.tokens_out + cost.tokens_out,
-            spent.cost + self._price(cost),
-        )
+        self.counters.calls += calls
+        self.counters.tokens_in += cost.tokens_in
+        self.counters.tokens_out += cost.tokens_out
+        self.counters.cost += self._price(cost)
         return cost
 
 

@@ -3,11 +3,9 @@
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM
 
 from lib.generation import layers as module
-from lib.generation.decoding import empty_columns, read_tokens
-from lib.generation.layers import attention_in_blocks, causal_attention, pack, use_attention, use_one_operation
+from lib.generation.layers import attention_in_blocks, causal_attention, pack, use_one_operation
 
 
 def gradients(output, *inputs):
@@ -38,30 +36,6 @@ def test_blocks_look_at_what_pytorchs_mask_shows(monkeypatch):
     mask = torch.ones(tokens, before + tokens, dtype=torch.bool).tril(before)
     expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=0.3, enable_gqa=True)
     torch.testing.assert_close(attention_in_blocks(query, key, value, 0.3), expected)
-
-
-def test_a_prompt_read_in_blocks_leaves_the_same_columns(tiny, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 8)
-    ids = torch.randint(0, 200, (45,), generator=torch.Generator().manual_seed(0)).tolist()
-
-    def read(model):
-        layers = empty_columns(model, 1, len(ids))
-        with torch.inference_mode():
-            for start, end in ((0, 10), (10, 40), (40, 45)):
-                views = [type(layer)(layer.keys[:, :, :end], layer.values[:, :, :end], start) for layer in layers]
-                logits = read_tokens(model, ids[start:end], views)
-        return logits, layers[-1].keys, layers[-1].values
-
-    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
-    expected = read(model)
-    calls = []
-    monkeypatch.setattr(
-        module, "attention_in_blocks", lambda *args: calls.append(args[0].shape[2]) or attention_in_blocks(*args)
-    )
-    use_attention(model)
-    for ours, theirs in zip(read(model), expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-    assert calls == model.config.num_hidden_layers * [30] + model.config.num_hidden_layers * [5]
 
 
 def test_a_lora_layer_equals_pefts():

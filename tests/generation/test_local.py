@@ -1,16 +1,14 @@
 """Generation with a tiny random Llama: equal to `transformers`' own, batch 1, in float32."""
 
 import random
-import threading
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lib.generation import decoding, local
-from lib.generation.decoding import GrowingAnswers, repeats
+from lib.generation.decoding import repeats
 from lib.generation.local import LocalModel, conversation_tokens, token_ids
-from lib.workbook.machine import cores
 
 PROMPTS = [
     "the fox",
@@ -125,22 +123,6 @@ def test_batches_are_sorted_by_length_and_do_not_depend_on_the_order(tiny, runs)
     lengths = [len(ids) for batch in first for ids in batch]
     assert lengths == sorted(lengths, reverse=True)
     assert [len(batch) for batch in first] == [3, 3]  # not four and two: cores get like loads
-
-
-@pytest.mark.skipif(cores() < 2, reason="needs two cores")
-def test_batches_are_answered_side_by_side(tiny, monkeypatch):
-    """Two batches wait for each other at their first token: one after the other they would wait for ever."""
-    meeting = threading.Barrier(2)
-    add = GrowingAnswers.add
-
-    def meets(answers, row, token):
-        if not any(answers.outputs):
-            meeting.wait(timeout=60)
-        add(answers, row, token)
-
-    monkeypatch.setattr(GrowingAnswers, "add", meets)
-    model = load(tiny, threads=2, batch_size=3)
-    assert len(model.generate(PROMPTS, max_new_tokens=2)) == len(PROMPTS)
 
 
 # ---------------------------------------------------------------- cache

@@ -57,10 +57,9 @@ def test_statements(code, dsl):
     ("test", "condition"),
     [
         ("'401k' in dm.messages", "contains(dm?['messages'], \"401k\")"),
-        ("x not in y", "!contains(y, x)"),
+        ("x not in y and z == True", "!contains(y, x) && z == true"),
         ("a == None and (b is not Null or c <= -1.5)", "a == null && (b != null || c <= -1.5)"),
         ("not (a > 1)", "!(a > 1)"),
-        ("a == True and b == false", "a == true && b == false"),
     ],
 )
 def test_conditions(test, condition):
