@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from lib.evaluation.ranking import hit_matrix, ndcg_from_hits, recall_from_hits
 
 
 def per_query_scores(
-    runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame, queries: Sequence, cutoffs: Sequence[int]
+    runs: Mapping[Any, pd.DataFrame], qrels: pd.DataFrame, queries: Sequence, cutoffs: Sequence[int]
 ) -> pd.DataFrame:
     """Scores in percent, one row for each of the `queries` and one column for each (method, metric, k).
 
@@ -172,8 +173,8 @@ def rate_differences(
         if len(left):
             found = difference_interval(left, right, Resampling(left.index, samples, seed), 1.0)
             counted = (left.notna() & right.notna()).sum()
-            columns = zip(metrics, *(part * scale for part in found), counted, strict=True)
-            rows += [(a, b, metric, *three, len(left), n) for metric, *three, n in columns]
+            cells = zip(metrics, *(part * scale for part in found), counted, strict=True)
+            rows += [(a, b, metric, *three, len(left), n) for metric, *three, n in cells]
     columns = ["a", "b", "metric", "delta", "ci_low", "ci_high", "n", "counted_both"]
     return pd.DataFrame(rows, columns=columns)
 

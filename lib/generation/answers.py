@@ -158,7 +158,10 @@ def _read(line: bytes) -> dict[str, Answer]:
     row = json.loads(line)
     key, text, cost = row.pop("key"), encodable(row.pop("text")), Cost(*row.pop("cost", ()))
     answer = Answer(text, cost=cost, **row)
-    noted = {str: [key, answer.dtype, answer.device, answer.engine, answer.refused], bool: [answer.finished]}
+    noted: dict[Any, list] = {
+        str: [key, answer.dtype, answer.device, answer.engine, answer.refused],
+        bool: [answer.finished],
+    }
     noted[int | float] = list(cost)
     if wrong := [value for kind, values in noted.items() for value in values if not isinstance(value, kind)]:
         raise TypeError(f"{wrong[0]!r} is of another type")

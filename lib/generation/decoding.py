@@ -63,7 +63,8 @@ def empty_columns(model, rows: int, columns: int, filled: int = 0) -> list[Colum
     """Buffers (rows, heads, columns, dimensions) of all layers."""
     heads, dimensions = heads_of(model.config)
     shape, like = (2, rows, heads, columns, dimensions), {"dtype": model.dtype, "device": model.device}
-    return [Columns(*torch.zeros(shape, **like), filled) for _ in range(model.config.num_hidden_layers)]
+    both = [torch.zeros(shape, **like) for _ in range(model.config.num_hidden_layers)]
+    return [Columns(keys, values, filled) for keys, values in both]
 
 
 def read_tokens(model, ids: Sequence[int], layers: list[Columns]):

@@ -251,7 +251,8 @@ def write_stamp(folder: Path, weights: str) -> None:
 def stamped(folder: Path) -> tuple[dict[str, str], Callable[[str], str]]:
     """The SHA-256 of all files as `write_stamp` noted them, none where that is missing or damaged; and a function that
     gives the SHA-256 of a file, of the weights the noted one where their time and size are those in the stamp."""
-    files, known = dict[str, str](), tuple[str, int, int]()
+    files: dict[str, str] = {}
+    known: tuple = ()
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
         known = stamp["weights"], stamp["time"], stamp["sizes"][stamp["weights"]]

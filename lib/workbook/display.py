@@ -222,5 +222,5 @@ def found_in(folder: Path, quoted: Mapping[str, Quoted]) -> dict[str, str]:
         for column, wanted in one.where.items():
             rows = rows[rows[column].astype(str) == str(rows[column].max() if wanted == "max" else wanted)]
         value, *ends = rows[one.columns].iloc[0].tolist() if len(rows) else [float("nan")]
-        texts[name] = interval(value, *ends, decimals=one.decimals) if ends else number(value, one.decimals)
+        texts[name] = interval(value, ends[0], ends[1], one.decimals) if ends else number(value, one.decimals)
     return texts

@@ -413,11 +413,11 @@ def _uses(statements: tuple[Statement, ...], assigned: set[str]) -> Iterator[tup
     for statement in statements:
         if isinstance(statement, Call):
             yield from used(statement.parameters)
-            assigned |= {statement.variable} - {None}
+            assigned |= {*filter(None, [statement.variable])}
         elif isinstance(statement, For):
             yield from used(statement.items)
             yield from _uses(statement.body, assigned | {statement.variable})
-            assigned |= {one.variable for one in inside(statement.body) if isinstance(one, Call | For)} - {None}
+            assigned |= {*filter(None, (one.variable for one in inside(statement.body) if isinstance(one, Call | For)))}
         else:
             after: set[str] = set()
             branches = [(branch.condition, branch.body) for branch in statement.branches]
