@@ -287,7 +287,7 @@ def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
     rows = []
     for query, tools, prompt, text in plans[["query", "tools", "prompt", "text"]].itertuples(index=False):
         match, called = best_match(text, right[query], functions), sorted(api_names(text))
-        judged = {
+        judged: dict[str, bool | float] = {
             "ast_accuracy": bool(match),
             "exact_match": any(exact_match(text, plan.plan) for plan in right[query]),
             "hallucination": hallucinated(text, names),

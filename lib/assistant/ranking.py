@@ -237,7 +237,8 @@ class Kept:
     def __init__(self, task: RankingTask, key: str, *paths: Path):
         """`key`: SHA-256 of all that the arrays depend on, the last bits of embeddings aside."""
         self.query, self.threads = task.pairs["query_row"].to_numpy(), task.threads
-        self.key, self.own, self.arrays, self.shipped = key, paths[-1], {}, False
+        self.key, self.own, self.shipped = key, paths[-1], False
+        self.arrays: dict[str, np.ndarray] = {}
         for path in paths[::-1]:
             if path.exists():
                 with np.load(path) as file:

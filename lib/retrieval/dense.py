@@ -126,7 +126,7 @@ def _batches(lengths: Sequence[int], size: int) -> list[np.ndarray]:
     """Positions of texts of nearly equal length, so that little is padded; the longest first. Fewer than a batch are
     cut in two where the length falls to half of the longest: a request of sixty words and its clauses would mostly be
     padding."""
-    order, cuts = np.argsort(-np.asarray(lengths), kind="stable"), range(size, len(lengths), size)
+    order, cuts = np.argsort(-np.asarray(lengths), kind="stable"), [*range(size, len(lengths), size)]
     if 1 < len(order) <= size:
         cuts = [int(np.searchsorted(-np.asarray(lengths)[order], -max(lengths) / 2))]
     return [part for part in np.split(order, cuts) if len(part)]

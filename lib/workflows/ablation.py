@@ -114,9 +114,9 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
     if twice := frame.loc[frame["condition"].duplicated(), "condition"].tolist():
         raise InputError(f"ablation: two rows are {twice[0]}")
     needed = [Condition("pretrained", 5, what, reader_of(parameters)) for what in ("none", "fd")]
-    for one in (*needed, Condition("pretrained", 0, "none", "finetuned")):
-        if one.name not in set(frame["condition"]):
-            raise InputError(f"ablation: the paper's row {[*one]} is missing")
+    for wanted in (*needed, Condition("pretrained", 0, "none", "finetuned")):
+        if wanted.name not in set(frame["condition"]):
+            raise InputError(f"ablation: the paper's row {[*wanted]} is missing")
     return frame
 
 

@@ -123,8 +123,8 @@ class FlowWorld:
 
     def nearest(self, among: np.ndarray, asked: np.ndarray, k: int) -> np.ndarray:
         """Places in `among` (row numbers of flows) of the `k` nearest requests of each flow in `asked`, best first."""
-        texts = [self.flows["request"].to_numpy()[rows] for rows in (among, asked)]
-        return self.search.nearest(*texts, k, lambda: (self.vectors[among], self.vectors[asked]))[0]
+        documents, queries = (self.flows["request"].to_numpy()[rows] for rows in (among, asked))
+        return self.search.nearest(documents, queries, k, lambda: (self.vectors[among], self.vectors[asked]))[0]
 
 
 def rows_of(part: Part, world: FlowWorld, limit: int = SHORT) -> pd.DataFrame:
