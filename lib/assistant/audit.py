@@ -1,8 +1,5 @@
 """A sceptic's questions to a world of personas: where arguments stand, what training and evaluation share, and whether
-readers agree with the labels.
-
-These read gold labels and provenance, which no retrieval method may see.
-"""
+readers agree with the labels. They read labels and provenance, which no retrieval method may see."""
 
 from __future__ import annotations
 
@@ -30,11 +27,9 @@ QUESTIONS = {  # the first is answered before the label is shown
 
 
 def argument_sources(queries: pd.DataFrame, gold: pd.DataFrame) -> pd.Series:
-    """Where the arguments of each gold plan stand, as far as the query's text tells; indexed by query.
-
-    `query`: each is said in the query, in words or as a moment ("tomorrow at 7 am"). `items`: some is not, so it must
-    come from what the persona keeps. `none`: the plan has no argument but truth values and the day of the query.
-    """
+    """Where the arguments of each gold plan stand, by query. `query`: each is said in the query, in words or as a
+    moment ("tomorrow at 7 am"). `items`: some is not, so it must come from what the persona keeps. `none`: the plan has
+    no argument but truth values and the day of the query."""
     asked = gold[["query", "answers"]].merge(queries[["query", "text", "time"]], on="query", validate="one_to_one")
     sources = {}
     for query, answers, text, now in asked.itertuples(index=False):

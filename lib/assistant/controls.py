@@ -1,9 +1,7 @@
 """Negative controls: the same data with one link cut. A ranker that still profits from the link has seen it elsewhere.
 
-What a method sees or learns from is changed in copies; evaluation keeps the true labels.
-
-A ranker of labels dealt anew is no random order: what stands out in any signal comes first or last under it, and what
-is looked for stands out, so such rankers find more than a random order does, and so do their rankings reversed. What
+What a method sees or learns from is changed in copies; evaluation keeps the true labels. A ranker of labels dealt anew
+is no random order: what stands out in any signal comes first or last under it, and what is looked for stands out. What
 tells whether the true labels came through is the direction: without them a ranking and its reverse find the same on
 average.
 """
@@ -39,37 +37,27 @@ def cut_links(task: RankingTask, draws: int, k: int) -> pd.DataFrame:
         labels = dealt_anew(task.relevant, group, np.random.default_rng([task.seed, 100 + draw]))
         dealt.append(task.predict(task.learn(labels=labels), task.evaluation))
         reverse.append(-dealt[-1])
-
-    def recall(drawn: list[np.ndarray]) -> pd.Series:
+    found = {}
+    for name, drawn in (("logs_permuted", logs), ("labels_permuted", dealt), ("halfway_to_its_reverse", reverse)):
         runs = {str(draw): task.rank(scores) for draw, scores in enumerate(drawn)}
-        return per_query_scores(runs, task.qrels, names, [k]).xs("recall", axis=1, level="metric").mean(axis=1)
-
-    found = {"logs_permuted": recall(logs), "labels_permuted": recall(dealt)}
-    found["halfway_to_its_reverse"] = (found["labels_permuted"] + recall(reverse)) / 2
+        scored = per_query_scores(runs, task.qrels, names, [k]).xs("recall", axis=1, level="metric")
+        found[name] = scored.mean(axis=1)
+    found["halfway_to_its_reverse"] = (found["labels_permuted"] + found["halfway_to_its_reverse"]) / 2
     table = pd.DataFrame({(name, "recall", k): values for name, values in found.items()})
     table.columns = table.columns.set_names(["method", "metric", "k"])
     return table
 
 
 def dealt_anew(values: np.ndarray, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Values dealt anew within their groups: of labels, a query's candidates have as many relevant items, but any of
-    them.
-
-    Args:
-        values, group: one a row; groups are numbers or names.
-    """
+    """Values dealt anew within their groups (numbers or names, one a row): of labels, a query's candidates have as many
+    relevant items, but any of them."""
     dealt = np.empty_like(values)
     dealt[np.argsort(group, kind="stable")] = values[np.lexsort((rng.random(len(group)), group))]
     return dealt
 
 
 def permute_logs(items: pd.DataFrame, opens: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Usage logs dealt anew among each persona's items: every log stays whole, only whose it is changes.
-
-    Args:
-        items: columns item, persona.
-        opens: columns item, time, place, each of an item in `items`.
-    """
+    """Usage logs dealt anew among each persona's items: every log stays whole, only whose it is changes."""
     names = items["item"].to_numpy()
     return opens.assign(item=opens["item"].map(dict(zip(names, dealt_anew(names, items["persona"], rng), strict=True))))
 

@@ -1,9 +1,8 @@
 """A language model in the simulator's place: it writes personas, items, requests, calls and chains of thought.
 
 The steps are those of the assistant paper's appendix A.1, A.2 and A.4 to A.6, the prompts are our own. Numbers, what a
-request is about, when and where it is voiced are drawn, so that a model need not be good at chance; every text is the
-model's. `write_world` lets a model write a whole world, in the form of one's own files. `trials` asks each step about
-what the simulator made, so that a step's n does not depend on what the steps before it lost.
+request is about, when and where it is voiced are drawn; every text is the model's. `write_world` lets it write a whole
+world; `trials` asks each step about what the simulator made, whatever the steps before it lost.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ SECTORS = (
 LETTERS = "ABCDEFGHIJKLMNOPRSTVWYZ"
 AHEAD = {"calendar": ("start", "end"), "reminders": ("due",)}  # times that may lie ahead
 DAYS_ASKED_FOR = 15  # of items and opens, before now or after it, as in the paper's example prompt
-MOST_OPENS, MOST_LISTED, MOST_PEOPLE = 4, 8, 5  # of an item; entries of a list; whom a persona knows
-MOST_ALSO = 4  # relevant items besides the one that a request is about
+MOST_LISTED, MOST_OPENS, MOST_PEOPLE, MOST_ALSO = 8, 4, 5, 4  # of a list; further relevant items of a request
 LINE = 240  # characters of an entry or a person that a prompt shows
-# Answers that write are drawn, so that equal circumstances do not give equal data; those that decide are not.
-TEMPERATURE, DECIDING = 0.7, ("tools", "plans", "thoughts")
-TOKENS = {"personas": 500, "items": 40, "queries": 160, "tools": 40, "plans": 240, "thoughts": 120}
+# Of each step the longest answer, in tokens, and its temperature: answers that write are drawn, so that equal
+# circumstances do not give equal data; those that decide are not.
+STEPS = {"personas": (500, 0.7), "items": (40, 0.7), "queries": (160, 0.7), "tools": (40, 0.0), "plans": (240, 0.0),
+         "thoughts": (120, 0.0)}  # fmt: skip
 TOKENS_PER_ITEM = 240
 
 KEPT_ANSWERS = Path("data") / "answers" / "generator_answers.jsonl"
@@ -89,8 +88,7 @@ class Thought(Strict):  # a docstring of a form would stand in its JSON schema, 
 
 
 def moments(today: datetime, first: int, last: int) -> Any:
-    """A local time within a year of `today`, asked for on its days `first` to `last`; not after it where these lie
-    before it."""
+    """A time within a year of `today`, asked for on its days `first` to `last`; not after it where these are past."""
     a_year = timedelta(days=365)
     latest = today if last < 0 else today + a_year
 
@@ -122,9 +120,8 @@ def persona_line(persona: Persona) -> str:
 
 
 def entry_lines(persona: Persona, ids: Sequence[str] | None = None) -> list[str]:
-    """A persona's items in a prompt: app, time, text. The first is called e1, since an id would take many tokens; of
-    some `ids` alone none has a name, and who is named in them follows: addresses and numbers are values of arguments.
-    """
+    """A persona's items in a prompt, called e1, e2, …; of some `ids`, without a name, and who is named in them, since
+    addresses and numbers are values of arguments."""
     lines = {}
     for number, (app, item) in enumerate(persona.items, start=1):
         text = item.text if len(item.text) <= LINE else f"{item.text[:LINE]} …"
@@ -156,8 +153,7 @@ def items_question(persona: Persona, app: App, n: int) -> Question[Any]:
 
 
 def query_question(persona: Persona, about: str, kind: str, moment: datetime, place: str) -> Question[Any]:
-    """A request about the item with the id `about`, voiced at a moment and place; `also` names other entries that it
-    needs."""
+    """A request about the item with the id `about`; `also` names other entries that it needs."""
     labels = {item.id: f"e{number}" for number, (_, item) in enumerate(persona.items, start=1)}
     others = [label for name, label in labels.items() if name != about]
     also = ListOf[OneOf[tuple(others)]] if others else list[str]
@@ -184,8 +180,7 @@ def query_question(persona: Persona, about: str, kind: str, moment: datetime, pl
 def call_question(
     query: Query, persona: Persona, relevant: Sequence[str], toolbox: Toolbox, api: str = ""
 ) -> Question[Any]:
-    """Which tool serves a request; where one is named, with what arguments. Their names are aliases, since they may be
-    ones that models use themselves."""
+    """Which tool serves a request, or with what arguments a named one; aliases, since pydantic may use such names."""
     tools = [f"{signature(one.function)}: {one.description}" for one in ([toolbox[api]] if api else toolbox)]
     lines = tools if api else [f"- {tool}" for tool in tools]
     when = f"{query.time:%A %Y-%m-%d %H:%M}, {query.place}"
@@ -226,8 +221,9 @@ def draw_circumstances(n: int, rng: np.random.Generator) -> list[tuple[int, str,
 
 def draw_settings(step: str, seed: int, n_items: int = 0) -> dict[str, Any]:
     """How a step's answers are drawn; one of the step `items` holds `n_items` at most."""
-    tokens = TOKENS[step] + (TOKENS_PER_ITEM * n_items if step == "items" else 0)
-    return {"max_new_tokens": tokens, "temperature": 0.0 if step in DECIDING else TEMPERATURE, "seed": seed}
+    tokens, temperature = STEPS[step]
+    tokens += TOKENS_PER_ITEM * n_items if step == "items" else 0
+    return {"max_new_tokens": tokens, "temperature": temperature, "seed": seed}
 
 
 Step = Callable[..., list[Any]]  # (its name, questions, n_items) to the valid answers, None where there is none
@@ -260,8 +256,7 @@ def write_world(
         return [reply.value for reply in replies]
 
     rng, sizes = np.random.default_rng([knobs.seed, 11]), (knobs.n_training_queries, knobs.n_evaluation_queries)
-    sides = deal_sides(knobs.n_personas, *sizes, rng).tolist()
-    personas = write_personas(step, knobs.n_personas, rng)
+    sides, personas = deal_sides(knobs.n_personas, *sizes, rng).tolist(), write_personas(step, knobs.n_personas, rng)
     split = {persona.id: sides[index] for index, persona in personas.items()}
     asking: list[Persona] = []
     for side, n in zip(SIDES, sizes, strict=True):
@@ -309,7 +304,7 @@ def write_personas(step: Step, n: int, rng: np.random.Generator) -> dict[int, Pe
 def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng: np.random.Generator) -> list[Draft]:
     """Requests, each about an item of the persona that asks it, voiced in the week after `today`: where time and place
     are to give the item away, by the habit that one of its opens shows, else at any waking moment."""
-    drawn = []
+    drawn, drafts = [], []
     for persona in asking:
         _, item = persona.items[rng.integers(len(persona.items))]
         kind = KINDS[rng.integers(len(KINDS))] if item.opens else "meaning"
@@ -320,16 +315,14 @@ def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng:
         end = persona.today + timedelta(days=DAYS_OF_QUERIES)
         [moment] = draw_moments(slot, persona.today, end, 1, set(PLACES), knobs.habit_strength, rng)
         drawn.append((persona, item.id, kind, *moment))
-    drafts: list[Draft] = []
     answers = step("queries", [query_question(*one) for one in drawn])
     for number, ((persona, about, kind, time, place), answer) in enumerate(zip(drawn, answers, strict=True)):
-        if answer is not None:
+        if answer:
             name, ids = f"{persona.id}-q{number}", [item.id for _, item in persona.items]
             query = Query(id=name, persona=persona.id, text=answer.text, time=time, place=place)
             relevant = list(dict.fromkeys([about, *(ids[int(label[1:]) - 1] for label in answer.also)]))
-            labels: dict[str, Any] = {"query": name, "kind": kind, "need": normal_text(answer.topic), "phrasing": name}
-            labels |= {"relevant": relevant, "apps": list(dict.fromkeys(answer.apps))}
-            drafts.append((persona, query, labels))
+            labels = {"query": name, "kind": kind, "need": normal_text(answer.topic), "phrasing": name}
+            drafts.append((persona, query, labels | {"relevant": relevant, "apps": list(dict.fromkeys(answer.apps))}))
     return drafts
 
 
@@ -341,24 +334,21 @@ def write_labels(step: Step, drafts: Sequence[Draft], toolbox: Toolbox) -> list[
     calling = [one for one in chosen if one[-1] in toolbox]
     plans = step("plans", [call_question(q, p, labels["relevant"], toolbox, api) for p, q, labels, api in calling])
     arguments = {one[1].id: plan for one, plan in zip(calling, plans, strict=True)}
-    labelled = []
-    for persona, query, labels, api in chosen:
-        if api == DEFAULT_API or arguments[query.id]:
-            given = {} if api == DEFAULT_API else arguments[query.id].model_dump(by_alias=True, exclude_unset=True)
-            labels |= {"apis": [api], "plan": print_call(api, given), "answers": [acceptable(api, given, toolbox)]}
-            labelled.append((persona, query, labels))
-    thoughts = step("thoughts", [thought_question(query) for _, query, _ in labelled])
-    for (_, _, labels), answer in zip(labelled, thoughts, strict=True):
-        labels["cot"] = answer.thought if answer else ""
-    return labelled
+    labelled = [draft for draft in chosen if draft[-1] == DEFAULT_API or arguments[draft[1].id]]
+    thoughts = step("thoughts", [thought_question(query) for _, query, *_ in labelled])
+    for (_, query, labels, api), thought in zip(labelled, thoughts, strict=True):
+        given = {} if api == DEFAULT_API else arguments[query.id].model_dump(by_alias=True, exclude_unset=True)
+        labels |= {"apis": [api], "plan": print_call(api, given), "answers": [acceptable(api, given, toolbox)]}
+        labels["cot"] = thought.thought if thought else ""
+    return [(persona, query, labels) for persona, query, labels, _ in labelled]
 
 
 def trials(
     world: World, n_personas: int, n_items: int, n_queries: int, seed: int
 ) -> tuple[dict[str, list[Question[Any]]], list[Gold]]:
     """What to ask in each step about a simulated world, and the labels of the queries that it is about: at most
-    `n_queries` of those that one call of one tool serves. Of `n_personas` each app is to be filled, with at most
-    `n_items` and never more than it has."""
+    `n_queries` of those that one call of one tool serves. Apps of `n_personas` are to be filled, by at most `n_items`.
+    """
     rng = np.random.default_rng([seed, 14])
     personas = {world.personas[i].id: world.personas[i] for i in rng.permutation(len(world.personas))}
     place = {name: number for number, name in enumerate(personas)}
@@ -394,8 +384,8 @@ def is_right(step: str, reply: Reply[Any], gold: Gold, toolbox: Toolbox) -> bool
 
 def kept_trials(root: Path, seed: int) -> pd.DataFrame:
     """What became of `INSTRUCT_MODEL`'s kept answers about a small simulated world, given freely and under the schema,
-    a wrong one asked for again once: a row a question with step, way, valid (0 or 1) and right (of a tool or plan; NaN
-    for other steps), none where an answer is not kept."""
+    a wrong one asked for again once: columns step, way, valid (0 or 1), right (NaN but of a tool or plan); no row where
+    an answer is not kept."""
     world = simulate(root / "data", replace(KEPT_WORLD, seed=seed))
     asked, labels = trials(world, n_personas=4, n_items=3, n_queries=60, seed=seed)
     kept, rows = KeptModel(Answers(root / KEPT_ANSWERS), weights_of(INSTRUCT_MODEL)), []

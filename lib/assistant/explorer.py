@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -34,13 +35,9 @@ NEEDED = {
 
 @dataclass
 class Assistant:
-    """Retrieval and planner, ready for any request of a known persona.
+    """Retrieval and planner, ready for any request of a known persona."""
 
-    `tables` are items, opens, people, toolbox, queries (of evaluation) and gold, as notebook 01 writes them; the
-    toolbox's texts are those that tools are searched by.
-    """
-
-    tables: dict[str, pd.DataFrame]
+    tables: dict[str, pd.DataFrame]  # as notebook 01 writes them; the toolbox's texts are what tools are searched by
     encode: Callable[[list[str]], np.ndarray]  # texts to unit-length embeddings
     ranker: LambdaMART  # over usage signals and text scores
     generate: Callable[[list[str]], list[str]]  # prompts to plans
@@ -122,9 +119,7 @@ def open_assistant(book: Workbook) -> Assistant:
     tables["toolbox"]["text"] = tool_texts(tables["toolbox"])
     tuned, adapter = book.parameters_of("plans.parquet"), book.data / "adapters" / "planner"
 
-    def load(path: str) -> LocalModel:
-        return LocalModel(path, adapter=adapter, threads=cores(), quantization=tuned.quantization)
-
+    load = partial(LocalModel, adapter=adapter, threads=cores(), quantization=tuned.quantization)
     encoder = book.parameters_of("baseline_rankings.parquet").encoder
     search, planner = load_or_say_how(encoder, load_encoder), load_or_say_how(tuned.planner, load)
     return Assistant(

@@ -1,10 +1,9 @@
 """Needs, the latent variable of the simulated world: one YAML file each, in `data/needs/`.
 
-A need says what a user wants, the ways in which people voice it (`phrasings`), where a persona may keep the items that
-answer it (`keeps`), which call then serves it (`plan`), how an expert would reason about where to look (`cot`), and
-items that look right but are not (`decoys`). Most are voiced without saying all: the arguments of the call stand in the
-items that the persona keeps. An explicit need (`data/needs/explicit/`) says them: "put oat milk on my shopping list";
-its items are gold, too, though the call can be made without them.
+A need says what a user wants, how people voice it (`phrasings`), where a persona may keep the items that answer it
+(`keeps`), which call then serves it (`plan`), how an expert would reason about where to look (`cot`), and items that
+look right but are not (`decoys`). The arguments of most calls stand in the items that the persona keeps. An explicit
+need (`data/needs/explicit/`) says them; its items are gold, too, though the call can be made without them.
 
 Templates have slots, `{teacher}` or `{teacher.first}`: who and what of a persona, and an item's fields in plans. A
 phrasing may have alternatives, `[a|b]`. Of an explicit need, `said` holds values drawn anew for each query, `vars`
@@ -85,8 +84,8 @@ def fill_template(value: Any, namespace: dict) -> Any:
 
 
 def parse_call(text: str) -> Call:
-    """`api(name="value")` as (api, {name: value}); ValueError for all but a call whose keywords are texts, numbers,
-    booleans or lists of them."""
+    """`api(name="value")` as (api, {name: value}); ValueError for all but a call with texts, numbers, booleans or lists
+    of them as keywords."""
     try:
         [(api, arguments)] = parse_plan(text)
         parts = [part for value in arguments.values() for part in (value if isinstance(value, list) else [value])]
@@ -200,12 +199,8 @@ class Need:
 
 
 def read_needs(folder: str | Path) -> list[Need]:
-    """The needs of a folder by file name, then those of its folder `explicit`.
-
-    Raises:
-        InputError: a file is not a valid need, its name differs from the need's, a name stands in both folders, or
-            there is none; names the file and the field.
-    """
+    """The needs of a folder by file name, then those of its folder `explicit`. Raises InputError, with the file and
+    field, where a file is not a valid need, its name differs from the need's or stands in both, or there is none."""
     folder = Path(folder)
     needs: dict[str, Need] = {}
     for path in [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("explicit/*.yaml"))]:

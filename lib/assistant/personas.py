@@ -104,11 +104,9 @@ def draw_moments(
     habit_strength: float,
     rng: np.random.Generator,
 ) -> list[Moment]:
-    """`size` moments (time, place) in [first, last), sorted; opens and queries come from this one process.
-
-    A moment follows the habit with probability `habit_strength`: one of its weekdays, its hour with normal noise, its
-    place. Otherwise, or without a slot, it is any waking hour of any day, wherever the persona then happens to be.
-    """
+    """`size` moments (time, place) in [first, last), sorted; opens and queries come from this one process. A moment
+    follows the habit with probability `habit_strength`: one of its weekdays, its hour with normal noise, its place.
+    Otherwise, or without a slot, it is any waking hour of any day, wherever the persona then happens to be."""
     midnight = datetime(first.year, first.month, first.day)
     n_days = max(1, (last - midnight).days)
     weekday = (midnight.weekday() + np.arange(n_days)) % 7
@@ -171,7 +169,7 @@ class Life:
     cast: Cast
     knobs: WorldKnobs
     rng: np.random.Generator
-    capacity: dict[str, int]
+    capacity: dict[str, int]  # items, by app
     profile: dict[str, Any]
     people: dict[str, Person]
     places: set[Place]
@@ -188,9 +186,6 @@ class Life:
         size = 1 + int(self.rng.poisson(self.rng.gamma(2.0, (OPENS_PER_ITEM - 1) / 2)))
         first = self.today - timedelta(days=LOG_DAYS)
         return draw_moments(slot, first, until, size, self.places, self.knobs.habit_strength, self.rng)
-
-    def room(self, app: str) -> int:
-        return self.capacity[app] - len(self.items[app])
 
     def pick_unused(self, key: str, options: Sequence[int]) -> int:
         """One of the numbered wordings of a template, if possible one that the persona has not got yet."""
@@ -266,8 +261,7 @@ def draw_life(index: int, cast: Cast, knobs: WorldKnobs, capacity: dict[str, int
 
 
 def live_needs(life: Life, candidates: Sequence[Need], count: int, shares: tuple[float, float]) -> None:
-    """Draw `count` needs that the persona's traits, hobbies and age allow, each with a keep that still fits its
-    capacity, and a slot of the week.
+    """Draw `count` needs that the persona's traits, hobbies and age allow, a keep that still fits, and a time of week.
 
     The kind of plan (complex, default, simple) is drawn first, the first two by their `shares`; then a need that has
     such a keep; then the keep. A slot that clashes with another need's is redrawn up to ten times: people do one thing
@@ -340,12 +334,9 @@ def add_item(
     happens: datetime,
     origin: Sequence[str],
 ) -> Item:
-    """One item more in an app: the wording filled in, the app's own fields, and the usage log; `origin` is its source,
-    need and template.
-
-    `happens` is when the matter takes place: start of an event, due time of a reminder. The other apps' timestamps
-    follow from the log: a search, song or call shows its last use, a mail or note came before its first.
-    """
+    """One item more in an app; `origin` is its source, need and template, and `happens` when the matter takes place:
+    start of an event, due time of a reminder. The other apps' timestamps follow from the log: a search, song or call
+    shows its last use, a mail or note came before its first."""
     filled: dict[str, Any] = {
         key: fill_template(value, namespace) for key, value in wording.items() if key not in ("app", "genre")
     }
@@ -385,11 +376,8 @@ def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool) -> Non
 
 def add_distractors(life: Life) -> None:
     """Fill the apps up to their capacity: first hard distractors (needs gone stale, and lookalikes: somebody else's
-    matter or a neighbouring topic), then background.
-
-    Neither the number of opens nor their regularity tells a distractor from a relevant item; only a stale item's log
-    ends early. Background songs lean to the persona's favourite genre.
-    """
+    matter or a neighbouring topic), then background. Neither the number of opens nor their regularity tells one from a
+    relevant item; only a stale item's log ends early. Background songs lean to the persona's favourite genre."""
     rng = life.rng
     sources = [lived for lived in life.lived for _ in range(2)]
     for index in rng.permutation(len(sources))[: rng.poisson(HARD_DISTRACTORS)]:
@@ -399,11 +387,13 @@ def add_distractors(life: Life) -> None:
             continue
         key, used = f"{lived.need.need}/decoys", {entry.template for entry in life.provenance}
         decoys = [(f"{key}/{number}", decoy, str(decoy["app"])) for number, decoy in enumerate(lived.need.decoys)]
-        if options := [decoy for decoy in decoys if life.room(decoy[2]) > 0 and decoy[0] not in used]:
+        if options := [
+            decoy for decoy in decoys if len(life.items[decoy[2]]) < life.capacity[decoy[2]] and decoy[0] not in used
+        ]:
             template, decoy, app = options[rng.integers(len(options))]
             add_unneeded(life, app, decoy, lived.variables, ("decoy", lived.need.need, template))
     for app, wordings in life.cast.background.items():
-        while life.room(app) > 0:
+        while len(life.items[app]) < life.capacity[app]:
             pool: Sequence[int] = range(len(wordings))
             if app == "music" and rng.random() < 0.6:
                 genre = life.profile["favorite_music_genre"]
@@ -413,12 +403,10 @@ def add_distractors(life: Life) -> None:
 
 
 def add_stale(life: Life, lived: LivedNeed) -> None:
-    """An item of the same need from an occasion that is over; its log follows the same habit but ended weeks ago.
-
-    Its wording differs from the current items' where there is another, or only the log would tell them apart.
-    """
+    """An item of the same need from an occasion that is over; its log follows the same habit but ended weeks ago. Its
+    wording differs from the current items' where there is another, or only the log would tell them apart."""
     rng = life.rng
-    slots = [(name, template) for name, template in lived.keep.items.items() if life.room(template.app) > 0]
+    slots = [(name, one) for name, one in lived.keep.items.items() if len(life.items[one.app]) < life.capacity[one.app]]
     if slots:
         name, template = slots[rng.integers(len(slots))]
         key = f"{lived.need.need}/{lived.keep_name}/{name}"
@@ -443,13 +431,10 @@ def add_unneeded(life: Life, app: str, wording: Wording, variables: dict[str, st
 
 
 def open_more(life: Life, relevant: Sequence[str], rng: np.random.Generator, asked: datetime | None = None) -> None:
-    """Open the items of a query, and `RIVALS` others of the persona as far as it has them: once each in the `RECENT`
-    hours before it was `asked`, at any waking minute since the data were collected; without a time, more often, a
-    Poisson number of times, at any waking moments of the log's eight weeks at which it may be opened.
-
-    What a text says of its item's use stays true: a mail or note came before its first open; a search, song or call
-    shows its last. No rival is stale: the log of such an item has ended.
-    """
+    """Open the items of a query, and `RIVALS` others that are not stale: once each in the `RECENT` hours before it was
+    `asked`, since the data were collected; without a time, a Poisson number of times in the log's eight weeks. What a
+    text says of its item's use stays true: a mail or note came before its first open, a search, song or call shows its
+    last."""
     stale = {entry.item for entry in life.provenance if entry.source == "stale"}
     items = [(app, item) for app in APPS for item in life.items[app]]
     others = [one for one in items if one[1].id not in stale.union(relevant)]

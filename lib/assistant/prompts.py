@@ -42,12 +42,9 @@ def planner_prompt(
     thought: str = "",
     done: str = "",
 ) -> str:
-    """What a planner completes with a call of an API (assistant paper, section 3.4 and appendix A.5, in our words).
-
-    The request comes first: a model that reads from left to right then reads context and tools with it in mind (Liu et
-    al., 2023, "Lost in the Middle", section 4.2). Tools are signatures, context is lines; None shows none. `done` is
-    the call that was made already, and what it returned.
-    """
+    """What a planner completes with a call of an API (assistant paper, section 3.4 and appendix A.5, in our words). The
+    request comes first, so that context and tools are read with it in mind (Liu et al., 2023, "Lost in the Middle",
+    section 4.2). Tools are signatures, context is lines; `done` is a call that was made, and what it returned."""
     parts = [f"Request ({moment}): {request}"]
     parts += [f"Thought: {thought}"] if thought else []
     parts += [] if context is None else ["Context:", *context]

@@ -20,17 +20,9 @@ from pydantic import Field, NaiveDatetime
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lib.assistant import personas
 from lib.assistant.needs import CHOICE, GROUPS, Call, Group, Kind, Need, alternatives, draw_moment, fill_template
-from lib.assistant.personas import (
-    Life,
-    LivedNeed,
-    add_distractors,
-    draw_moments,
-    furnish,
-    live_needs,
-    next_occurrence,
-    open_more,
-)
+from lib.assistant.personas import Life, LivedNeed, draw_moments, next_occurrence
 from lib.assistant.schemas import App, Moment, Place
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.retrieval.stores import seeded_order
@@ -108,10 +100,8 @@ def qrels_of(gold: pd.DataFrame) -> pd.DataFrame:
 
 
 def held_out_needs(names: Iterable[str], seed: int) -> set[str]:
-    """The needs that a ranker may be kept from: about a fifth, at least one.
-
-    A hash of seed and name decides, so the answer for a need does not depend on which others are asked about.
-    """
+    """The needs that a ranker may be kept from: about a fifth, at least one. A hash of seed and name decides, so the
+    answer for a need does not depend on which others are asked about."""
     hashes = {name: hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8] for name in names}
     place = {name: int.from_bytes(digest, "big") / 2**64 for name, digest in hashes.items()}
     return {name for name, value in place.items() if value < HELD_OUT} or {min(place, key=place.__getitem__)}
@@ -124,11 +114,8 @@ def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -
 
 
 def split_phrasings(needs: Sequence[Need], seed: int) -> dict[str, Families]:
-    """The phrasings that each side may use: a third of each need and kind are evaluation's, as far as forms allow.
-
-    Phrasings that share a surface form (short deictic sentences such as "Play my usual" serve several needs) are bound
-    together, so that no text of the evaluation side can occur in training.
-    """
+    """The phrasings that each side may use: a third of each need and kind are evaluation's. Those that share a surface
+    form (such as "Play my usual") are bound together, so that no text of evaluation can occur in training."""
     families = [
         Family(f"{need.need}/{kind}/{number}", need.need, kind, text)
         for need in needs
@@ -168,21 +155,18 @@ def live_and_ask(
     said: set[str],
 ) -> list[tuple[Query, Gold]]:
     """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (group and kind).
-
-    Args:
-        plans: of each group's needs the shares of plans with two calls and of `default()`.
-        said: what queries have said so far, in normal form; it is added to.
-    """
-    rng, knobs = life.rng, life.knobs
+    `plans` are the shares of plans with two calls and of `default()` of each group; `said` is what queries have said so
+    far, in normal form, and is added to."""
+    rng = life.rng
     for group in reversed(GROUPS):  # the kept needs last: they are many, and some fits whatever room is left
         if count := sum(wanted == group for wanted, _ in asked):
             needs, before = [need for need in life.cast.needs if need.group == group], len(life.lived)
-            live_needs(life, needs, count, plans[group])
+            personas.live_needs(life, needs, count, plans[group])
             for shares in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
                 if len(life.lived) == before:  # at least one, of whatever kind of plan, where any fits
-                    live_needs(life, needs, 1, shares)
+                    personas.live_needs(life, needs, 1, shares)
     askable = list(life.lived)
-    live_needs(life, life.cast.needs, int(rng.integers(*UNASKED_NEEDS)), plans["kept"])
+    personas.live_needs(life, life.cast.needs, int(rng.integers(*UNASKED_NEEDS)), plans["kept"])
     if not askable:
         raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
     plan = assign_needs(askable, asked, families, rng)
@@ -190,7 +174,7 @@ def live_and_ask(
     furnish_needs(life, plan, moments)
     # Each with draws of its own, so that a knob at 0 moves no other. The first two of the four are unused.
     _, _, recent, often = rng.spawn(4)
-    add_distractors(life)
+    personas.add_distractors(life)
     pairs = []
     for number, ((lived, kind), (moment, place)) in enumerate(zip(plan, moments, strict=True)):
         family, text, slots = say_something_new(lived, kind, families, said, life, moment)
@@ -199,12 +183,10 @@ def live_and_ask(
         pairs.append((query, label_query(query, kind, family, lived, life, slots)))
     # Of some queries what is asked for was also opened lately, or is opened often. Of each such query the same happens
     # to other items, so that recency and frequency are hints and not the answer. More strength only adds queries.
-    for (query, gold), own in zip(pairs, recent.spawn(len(pairs)), strict=True):
-        if own.random() < knobs.recency_strength:
-            open_more(life, gold.relevant, own, asked=query.time)
-    for (_, gold), own in zip(pairs, often.spawn(len(pairs)), strict=True):
-        if own.random() < knobs.frequency_strength:
-            open_more(life, gold.relevant, own)
+    for strength, rngs in ((life.knobs.recency_strength, recent), (life.knobs.frequency_strength, often)):
+        for (query, gold), own in zip(pairs, rngs.spawn(len(pairs)), strict=True):
+            if own.random() < strength:
+                personas.open_more(life, gold.relevant, own, query.time if rngs is recent else None)
     return pairs
 
 
@@ -227,22 +209,16 @@ def assign_needs(
 
 
 def voicing_moment(kind: str, lived: LivedNeed, life: Life) -> Moment:
-    """When and where a query is voiced, in the week after the data were collected.
-
-    Queries of kind `habit` and `either` come from the need's habit, by the process that also writes the logs. A query
-    of kind `meaning` comes at any waking moment: were it voiced at the habit's hour, the habit would resolve it too.
-    """
+    """When and where a query is voiced, in the week after the data were collected: by the need's habit, as its logs; of
+    kind `meaning` at any waking moment, or the habit would resolve it, too."""
     slot, end = None if kind == "meaning" else lived.slot, life.today + timedelta(days=DAYS_OF_QUERIES)
     return draw_moments(slot, life.today, end, 1, life.places, life.knobs.habit_strength, life.rng)[0]
 
 
 def furnish_needs(life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[Moment]) -> None:
     """Write the items of all lived needs. The matter takes place half an hour to two hours after the last voicing, set
-    back to the quarter-hour, where that follows the habit, else at its next turn.
-
-    Queries about a day are moved to it in `moments`: hours earlier where it is late and the day is today, so that it
-    has events to come.
-    """
+    back to the quarter-hour, where that follows the habit, else at its next turn. Queries about a day are moved to it
+    in `moments`: hours earlier where it is late and the day is today, so that it has events to come."""
     rng = life.rng
     for lived in life.lived:
         asked_at = [number for number, (owner, _) in enumerate(plan) if owner is lived]
@@ -263,7 +239,7 @@ def furnish_needs(life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[
             happens = datetime.combine(day, happens.time())
             happens = max([happens, *(moments[number][0] + AHEAD for number in asked_at)])
             happens = happens.replace(minute=happens.minute // 15 * 15)
-        furnish(life, lived, happens, bool(asked_at))
+        personas.furnish(life, lived, happens, bool(asked_at))
 
 
 def say_something_new(
@@ -314,9 +290,8 @@ def acceptable(api: str, arguments: dict[str, object], toolbox: Toolbox) -> dict
 def resolve_calls(
     calls: list[Call], lived: LivedNeed, life: Life, said: dict[str, object]
 ) -> tuple[str, list[str], list[dict]]:
-    """Plan text (one call a line), its APIs, and the answers with their acceptable values; slots are filled from items,
-    people, facts and what the query says. Where the query says the arguments, none may be left out, and a person may be
-    named as the query does or in full."""
+    """Plan text (one call a line), its APIs, and the answers with their acceptable values. Where the query says the
+    arguments, none may be left out, and a person may be named as the query does or in full."""
     views = {  # as plans see an item, its moments are YYYY-MM-DD HH:MM
         name: SimpleNamespace(**{key: f"{v:%Y-%m-%d %H:%M}" if isinstance(v, datetime) else v for key, v in items[0]})
         for name, items in lived.items.items()
@@ -346,12 +321,9 @@ def label_query(
     query: Query, kind: Kind, family: Family, lived: LivedNeed, life: Life, said: dict[str, object]
 ) -> Gold:
     """Gold labels: they follow from the need, the persona's own items and what the query was meant to say, never from
-    matching text.
-
-    Relevant is what the need left that answers its queries, and where its call lists a day's events, the others on that
-    day, too, that are yet to come; as far as `Gold` has room. Up to three apps to look in: the first call's, those that
-    hold the items, and where other people keep it.
-    """
+    matching text. Relevant is what the need left that answers its queries, and where its call lists a day's events, the
+    others of that day that are yet to come. Apps to look in are the first call's, those that hold the items, and where
+    other people keep it."""
     need, keep, toolbox = lived.need, lived.keep, life.cast.toolbox
     plan, apis, answers = resolve_calls(keep.calls, lived, life, said)
     # Of another plan, this persona must have the items that it names: all but the first may be missing.

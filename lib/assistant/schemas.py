@@ -1,8 +1,5 @@
-"""Personas and the items of their seven apps, as pydantic models.
-
-`Persona.model_json_schema()` is what a language model would be asked to fill (assistant paper, appendix A.2):
-JSON in, validated, JSON out. An unknown field or a wrong type is an error that names the field.
-"""
+"""Personas and the items of their seven apps, as pydantic models (assistant paper, appendix A.2): JSON in, validated,
+JSON out. An unknown field or a wrong type is an error that names the field."""
 
 from __future__ import annotations
 
@@ -63,7 +60,7 @@ class Item(Strict):
 
     @property
     def headline(self) -> str:
-        """The item's name, whatever its app calls it: subject, title, song or contact."""
+        """The item's name, whatever its app calls it."""
         return getattr(self, self.title_field)
 
     @property
@@ -158,8 +155,7 @@ class Persona(Strict):
 
 
 def read_personas(path: str | Path) -> list[Persona]:
-    """Personas from a JSON-lines file, one persona a line. Raises InputError where a line is no valid persona, or an id
-    is used twice; names the file, the line, the persona and the field."""
+    """Personas from a JSON-lines file. Raises InputError, with line and field, for a wrong one or an id used twice."""
     personas: list[Persona] = []
     used: set[str] = set()
     for number, record in read_records(path):
@@ -190,12 +186,8 @@ class WorldKnobs:
     recency_strength: float = 0.3
     frequency_strength: float = 0.3
 
-    def __post_init__(self) -> None:
-        if self.n_training_queries + self.n_evaluation_queries < self.n_personas:
-            raise InputError("there must be at least one query a persona")
-
     @classmethod
     def of(cls, parameters: Any, **changes: Any) -> WorldKnobs:
-        """Those among a notebook's parameters, some changed. Raises InputError where they contradict each other."""
+        """Those among a notebook's parameters, some changed."""
         given = {field.name for field in fields(cls)} & vars(parameters).keys()
         return cls(**{name: getattr(parameters, name) for name in given} | changes)

@@ -1,7 +1,5 @@
-"""Usage signals: what a persona's log says about a candidate item at the moment of a query.
-
-Frames in, one frame out, a row for each candidate pair. The signals are of the kinds that the assistant paper names
-(section 3.2: frequency, usage history, correlation with geo-temporal features), in groups that can be left out:
+"""Usage signals: what a persona's log says about a candidate item at the moment of a query, of the kinds that the
+assistant paper names (section 3.2: frequency, usage history, correlation with geo-temporal features), in groups:
 
     numerical    how often and how recently the item was opened; blind to the query
     categorical  the item's app; the query's part of the day, kind of day and place
@@ -9,12 +7,9 @@ Frames in, one frame out, a row for each candidate pair. The signals are of the 
     text         scores given from outside, and their ranks within the query
 
 Opens at or after the query's own time are left out. Recency is counted from the latest open of all the query's
-candidates, not from the query. Counted from the query it ranks the candidates alike, but an item last opened exactly
-7.00 days ago is one opened at this hour of this weekday: trees find that, and what leaves out the habitual group would
-still see habits.
-
-The time an item shows (`shown`: start of an event, due time, last played) is not among them: how soon an event or a
-reminder is due says which one is asked for more plainly than any habit.
+candidates: counted from the query, an item last opened exactly 7.00 days ago is one opened at this hour of this
+weekday, so that trees would see habits without the habitual group. The time an item shows (start of an event, due time)
+is not among them: how soon it is due says which one is asked for more plainly than any habit.
 """
 
 from __future__ import annotations
@@ -43,12 +38,11 @@ HABITUAL = tuple(f"{name}_{kind}" for kind in ("count", "share") for name in AGR
 
 
 class Log(NamedTuple):
-    """Opens as numbers, which do not change with a query: of each the row of its item (−1: not there), the position of
-    its place in `PLACES`, and when it was (see `_clock`)."""
+    """Opens as numbers, which do not change with a query."""
 
-    item: np.ndarray
-    place: np.ndarray
-    used: dict[str, np.ndarray]
+    item: np.ndarray  # row of its item, −1: not there
+    place: np.ndarray  # position in `PLACES`
+    used: dict[str, np.ndarray]  # when, see `_clock`
 
     @classmethod
     def of(cls, items: pd.DataFrame, opens: pd.DataFrame) -> Log:
@@ -137,9 +131,6 @@ def _usage(
     before = age > 0
     pair, entry, query, age = pair[before], entry[before], query[before], age[before]
 
-    def total(weight: np.ndarray) -> np.ndarray:
-        return np.bincount(pair, weights=weight, minlength=n)
-
     newest, oldest = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(newest, pair, age)
     np.maximum.at(oldest, pair, age)
@@ -150,7 +141,7 @@ def _usage(
     count = np.bincount(pair, minlength=n).astype(float)
     of_query = np.bincount(query_row, weights=count, minlength=len(queries))[query_row]
     columns = {"opens": count}
-    columns |= {f"opens_{days}d": total(behind <= days) for days in WINDOWS}
+    columns |= {f"opens_{days}d": np.bincount(pair, behind <= days, n) for days in WINDOWS}
     columns["share_of_opens"] = count / np.where(of_query > 0, of_query, np.nan)
     never = count == 0
     newest[never] = oldest[never] = np.nan
@@ -176,7 +167,7 @@ def _usage(
         "moment": hour * place * day_kind,
         "moment_recent": hour * place * day_kind * 0.5 ** (age / HALF_LIFE),
     }
-    counts = {name: total(agreement[name]) for name in AGREEMENTS}
+    counts = {name: np.bincount(pair, agreement[name], n) for name in AGREEMENTS}
     columns |= {f"{name}_count": value for name, value in counts.items()}
     columns |= {f"{name}_share": value / np.where(never, np.nan, count) for name, value in counts.items()}
 
@@ -197,12 +188,9 @@ def _usage(
 
 
 def log_similarities(items: pd.DataFrame, opens: pd.DataFrame, times: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """How alike the logs of one persona's items are at each query's time: (states, items, items), one for each state of
-    the log that a query finds, and each query's state.
-
-    A log is a histogram over the hour of the day (blurred by `hour_kernel`), the kind of day and the place, of the
-    opens before the query; the similarity of two is their cosine, 0 where an item was never opened.
-    """
+    """How alike the logs of one persona's items are: (states, items, items), one for each state of the log that a query
+    finds, and each query's state. A log is a histogram over the hour of the day (blurred by `hour_kernel`), the kind of
+    day and the place, of the opens before the query; similarity is the cosine, 0 where an item was never opened."""
     asked = _clock(times)
     item, place, used = Log.of(items, opens)
     cell = ((item * 2 + (used["weekday"] >= 5)) * len(PLACES) + place) * 24 + used["hour"].astype(int)

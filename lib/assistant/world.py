@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,6 @@ COMPLEX_SHARE, DEFAULT_SHARE = 0.10, 0.05  # of lived needs: those whose plan ta
 # alone. Fixed beforehand. The toolbox has no API without arguments, so a call that takes none is `default()`, or one
 # whose only argument is the day on which it is asked for.
 WORLDS = {"explicit": (0.85, 0.05, 0.10), "mixed": (0.40, 0.40, 0.50), "hard": (0.00, 0.80, 1.00)}
-
-
-# The levels of each knob that is turned, one at a time.
-SWEEPS = {"meaning_share": (0.0, 1 / 3, 2 / 3, 1.0), "habit_strength": (0.0, 0.4, 0.8, 1.0)}
 
 
 @dataclass
@@ -79,10 +75,8 @@ def group_shares(world: str) -> dict[Group, tuple[float, float, float]]:
 
 
 def deal_asks(total: int, knobs: WorldKnobs, rng: np.random.Generator) -> list[Asked]:
-    """Group and kind of each of `total` queries, in their shares as exactly as whole numbers allow, shuffled.
-
-    What says its arguments is not resolved by habit alone: its kinds are `meaning` and `either`, in their ratio.
-    """
+    """Group and kind of each of `total` queries, in their shares as exactly as whole numbers allow, shuffled. What says
+    its arguments is not resolved by habit alone: its kinds are `meaning` and `either`, in their ratio."""
     wanted = np.array([share * total for share, *_ in group_shares(knobs.world).values()])
     counts = np.floor(wanted + 1e-9).astype(int)
     counts[np.argsort(counts - wanted, kind="stable")[: total - counts.sum()]] += 1
@@ -119,15 +113,12 @@ def deal_sides(n_personas: int, n_training: int, n_evaluation: int, rng: np.rand
 
 
 def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter, sides: Collection[str] = SIDES) -> World:
-    """A simulated world from the needs, names and toolbox in the folder `data`; needs of a group that the world has no
-    share of are left out.
-
-    Same knobs, same world, whatever the machine: each persona has a generator of its own, seeded by (seed, index). Of
-    `sides` some will do: phrasings are of one side alone, so that personas of the other one change nothing.
-
-    Raises:
-        InputError: a file of `data` is wrong, or the phrasings are too few for so many different queries.
-    """
+    """A simulated world from the needs, names and toolbox in the folder `data`. Same knobs, same world, whatever the
+    machine: each persona has a generator of its own, seeded by (seed, index). Of `sides` some will do: phrasings are of
+    one side alone, so that personas of the other one change nothing. Raises InputError where a file of `data` is wrong,
+    or the phrasings are too few for so many different queries."""
+    enough = knobs.n_training_queries + knobs.n_evaluation_queries >= knobs.n_personas
+    demand(enough, "there must be at least one query a persona")
     cast, shares = read_cast(Path(data)), group_shares(knobs.world)
     needs = [need for need in cast.needs if shares[need.group][0]]
     plans = {group: (two_calls, default) for group, (_, two_calls, default) in shares.items()}
@@ -154,25 +145,6 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter, sid
         world.personas.append(write_down(life))
         world.provenance += life.provenance
     return world
-
-
-def swept_knobs(base: WorldKnobs, n_personas: int) -> dict[tuple[str, float], WorldKnobs]:
-    """The knobs of a smaller world, with as many queries a persona, for each level of each of `SWEEPS`. Where the share
-    of meaning queries changes, habit and either queries share the rest."""
-    share, found = n_personas / base.n_personas, {}
-    small = replace(
-        base,
-        n_personas=n_personas,
-        n_training_queries=max(n_personas, round(base.n_training_queries * share)),
-        n_evaluation_queries=max(1, round(base.n_evaluation_queries * share)),
-    )
-    for knob, levels in SWEEPS.items():
-        for level in levels:
-            changes: dict[str, Any] = {knob: level}
-            if knob == "meaning_share":
-                changes["habit_share"] = (1 - level) / 2
-            found[knob, level] = replace(small, **changes)
-    return found
 
 
 def frames(world: World) -> dict[str, pd.DataFrame]:
@@ -213,8 +185,13 @@ def check_trainable(queries: pd.DataFrame, gold: pd.DataFrame, folds: int) -> No
         "needs": (gold["need"].nunique(), 2),
     }
     for what, (n, least) in found.items():
-        if n < least:
-            raise InputError(f"too little to train on: {n} {what}, at least {least} are needed")
+        demand(n >= least, f"too little to train on: {n} {what}, at least {least} are needed")
+
+
+def demand(right: bool, message: str) -> None:
+    """Raises InputError with the message unless something is right."""
+    if not right:
+        raise InputError(message)
 
 
 def check_plan(entry: Gold | OtherPlan, toolbox: Toolbox, where: str) -> None:
@@ -225,22 +202,16 @@ def check_plan(entry: Gold | OtherPlan, toolbox: Toolbox, where: str) -> None:
         raise InputError(f"{where}, plan: {error}") from None
     answered = [api for answer in entry.answers for api in answer]
     for name, apis in (("apis", entry.apis), ("plan", planned), ("answers", answered)):
-        if unknown := [api for api in apis if api not in toolbox and api != DEFAULT_API]:
-            raise InputError(f"{where}, {name}: no API {unknown[0]!r} in toolbox.yaml")
-        if apis != entry.apis:
-            raise InputError(f"{where}, {name}: names {apis}, but apis names {entry.apis}")
-    functions = [toolbox[api].function for api in entry.apis if api in toolbox]
-    if not (match := ast_match(entry.plan, entry.answers, functions)):
-        raise InputError(f"{where}, plan: not what answers accept: {match.sentence}")
+        unknown = [api for api in apis if api not in toolbox and api != DEFAULT_API]
+        demand(not unknown, f"{where}, {name}: no API {', '.join(unknown)} in toolbox.yaml")
+        demand(apis == entry.apis, f"{where}, {name}: names {apis}, but apis names {entry.apis}")
+    match = ast_match(entry.plan, entry.answers, [toolbox[api].function for api in entry.apis if api in toolbox])
+    demand(bool(match), f"{where}, plan: not what answers accept: {match.sentence}")
 
 
 def read_world(folder: str | Path) -> World:
-    """A world from your own files (see the module's text); every reference between them is checked.
-
-    Raises:
-        InputError: names the file, the line and the field: a missing file, a wrong field, an unknown persona, item or
-            API, a query without label, a persona on both sides.
-    """
+    """A world from your own files (see the module's text). Every reference between them is checked; InputError names
+    the file, the line and the field."""
     folder = Path(folder)
     toolbox = Toolbox.from_yaml(folder / "toolbox.yaml")
     personas = {persona.id: persona for persona in read_personas(folder / "personas.jsonl")}
@@ -250,33 +221,28 @@ def read_world(folder: str | Path) -> World:
     for number, record in read_records(folder / "queries.jsonl"):
         where, side = f"{folder / 'queries.jsonl'}, line {number}", record.pop("split", None)
         query = validated(Query, record, where)
-        if side not in SIDES:
-            raise InputError(f"{where}, split: must be training or evaluation, not {side!r}")
-        if query.persona not in personas:
-            raise InputError(f"{where}, persona: no persona {query.persona!r} in personas.jsonl")
-        if query.id in queries:
-            raise InputError(f"{where}: query {query.id} appears twice")
-        if query.time < personas[query.persona].today:
-            raise InputError(f"{where}, time: before the persona's data were collected (today)")
-        if side_of_persona.setdefault(query.persona, side) != side:
-            raise InputError(f"{where}, split: persona {query.persona} stands on both sides")
+        demand(side in SIDES, f"{where}, split: must be training or evaluation, not {side!r}")
+        demand(query.persona in personas, f"{where}, persona: no persona {query.persona!r} in personas.jsonl")
+        demand(query.id not in queries, f"{where}: query {query.id} appears twice")
+        early = query.time < personas[query.persona].today
+        demand(not early, f"{where}, time: before the persona's data were collected (today)")
+        one_side = side_of_persona.setdefault(query.persona, side) == side
+        demand(one_side, f"{where}, split: persona {query.persona} stands on both sides")
         queries[query.id], sides[query.id] = query, side
     gold: dict[str, Gold] = {}
     for number, record in read_records(folder / "gold.jsonl"):
         where = f"{folder / 'gold.jsonl'}, line {number}"
         entry = validated(Gold, record, where)
-        if entry.query not in queries or entry.query in gold:
-            raise InputError(f"{where}: query {entry.query} is not in queries.jsonl, or labelled twice")
+        new = entry.query in queries and entry.query not in gold
+        demand(new, f"{where}: query {entry.query} is not in queries.jsonl, or labelled twice")
         own = {item.id for _, item in personas[queries[entry.query].persona].items}
-        if len(own.intersection(entry.relevant)) < len(entry.relevant):
-            raise InputError(f"{where}, relevant: {entry.relevant} are not all different items of that persona")
-        labels: list[Gold | OtherPlan] = [entry, *entry.also]
-        for label in labels:
+        known = len(own.intersection(entry.relevant)) == len(entry.relevant)
+        demand(known, f"{where}, relevant: {entry.relevant} are not all different items of that persona")
+        for label in (entry, *entry.also):
             check_plan(label, toolbox, where)
         gold[entry.query] = entry
-    if not queries or queries.keys() - gold.keys():
-        missing = min(queries.keys() - gold.keys(), default="(there is none)")
-        raise InputError(f"{folder / 'gold.jsonl'}: no label for query {missing}")
+    missing = min(queries.keys() - gold.keys(), default="(there is none)")
+    demand(bool(queries) and queries.keys() == gold.keys(), f"{folder / 'gold.jsonl'}: no label for query {missing}")
     return World(list(personas.values()), list(queries.values()), [gold[name] for name in queries], sides, toolbox)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from copy import deepcopy
 
 import pandas as pd
@@ -11,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lib.assistant.personas import read_cast
-from lib.assistant.schemas import APPS, ITEM_TYPES, Persona, read_personas
+from lib.assistant.schemas import ITEM_TYPES, Persona, read_personas
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import check_trainable, frames, read_world
 from lib.workbook.artifacts import ROOT
@@ -30,14 +28,6 @@ def refused(call, *parts) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_example_has_an_item_of_each_app_with_all_its_fields():
-    _, line = (EXAMPLE / "personas.jsonl").read_text(encoding="utf-8").splitlines()
-    apps = json.loads(line)["apps"]
-    assert list(apps) == list(APPS)
-    for app, (item,) in apps.items():
-        assert item.keys() == ITEM_TYPES[app].model_fields.keys() - {"opens"}
-
-
 def set_in(record, path, value):
     *parents, last = path
     for key in parents:
@@ -51,9 +41,7 @@ def set_in(record, path, value):
         (("shoe_size",), 43, "shoe_size"),
         (("apps", "notes", 0, "opens", 0, "place"), "moon", "apps.notes.0.opens.0.place"),
         (("apps", "notes", 0, "opens", 0, "time"), "2023-12-10T06:01:00", "a-note"),
-        (("apps", "music", 0, "id"), "a-note", "a-note"),
         (("apps", "music", 0, "id"), "b-song", "b-song"),
-        (("id",), "b", "twice"),
     ],
 )
 def test_wrong_persona(records, write_world, path, value, field):
@@ -100,22 +88,14 @@ GOOD_API = "- {api: open_door, app: notes, description: Open a door.}\n"
     ("text", "parts"),
     [
         (GOOD_API + GOOD_API, ["open_door", "more than once"]),
-        (GOOD_API + "- {api: shut it, app: notes, description: d, colour: red}", ["record 2", "api"]),
         ("- {api: a, app: notes, description: d, arguments: {x: {description: e, type: str}}}", ["arguments.x.type"]),
         ("- {api: default, app: notes, description: d}", ["default", "reserved"]),
-        ("", ["list"]),
     ],
 )
 def test_wrong_toolbox(tmp_path, text, parts):
     path = tmp_path / "toolbox.yaml"
     path.write_text(text, encoding="utf-8")
     refused(lambda: Toolbox.from_yaml(path), "toolbox.yaml", *parts)
-
-
-def test_wrong_cast(tmp_path, data):
-    shutil.copytree(data / "background", tmp_path / "background")
-    (tmp_path / "background" / "notes.yaml").write_text("- {title: [", encoding="utf-8")
-    refused(lambda: read_cast(tmp_path), "notes.yaml")
 
 
 def test_world_of_one_s_own(records, write_world):
@@ -136,15 +116,12 @@ def test_world_of_one_s_own(records, write_world):
     [
         ("queries", "persona", "c", ["line 1", "persona", "'c'"]),
         ("queries", "split", "test", ["line 1", "split", "'test'"]),
-        ("queries", "id", "b-q0", ["b-q0", "twice"]),
         ("queries", "time", "2023-12-01T07:30:00", ["line 1", "time", "before"]),
         ("gold", "relevant", ["b-note"], ["line 1", "relevant", "b-note"]),
         ("gold", "relevant", ["a-note", "a-note"], ["relevant", "a-note"]),
-        ("gold", "apis", ["fly_home"], ["line 1", "apis", "fly_home"]),
         ("gold", "query", "c-q0", ["c-q0"]),
         ("gold", "answers", [{"open_note": {"title": ["something else"]}}], ["line 1", "plan", "answers"]),
-        ("gold", "plan", 'open_note(shoe="Dough")', ["line 1", "plan", "open_note"]),
-        ("gold", "also", [{"apis": ["open_note"], "plan": "x()", "answers": []}], ["line 1", "'x'"]),
+        ("gold", "also", [{"apis": ["open_note"], "plan": "x()", "answers": []}], ["line 1", "no API x"]),
     ],
 )
 def test_wrong_record(records, write_world, file, field, value, parts):
@@ -153,23 +130,21 @@ def test_wrong_record(records, write_world, file, field, value, parts):
     refused(lambda: read_world(folder), f"{file}.jsonl", *parts)
 
 
-@pytest.mark.parametrize(
-    ("change", "parts"),
-    [
-        (lambda r: r["gold"].pop(0), ["gold.jsonl", "a-q0"]),
-        (lambda r: r["gold"].append(r["gold"][0]), ["gold.jsonl", "a-q0", "twice"]),
-        (lambda r: r["queries"].append(r["queries"][0] | {"id": "a-q1", "split": "evaluation"}), ["both sides"]),
-        (lambda r: [part.clear() for part in (r["queries"], r["gold"])], ["gold.jsonl", "there is none"]),
-    ],
-)
-def test_wrong_folder(records, write_world, change, parts):
-    change(records)
-    folder = write_world(records)
-    refused(lambda: read_world(folder), *parts)
+def test_every_query_has_a_label_and_every_persona_a_side(records, write_world):
+    other = records["queries"][0] | {"id": "a-q1", "split": "evaluation"}
+    folder = write_world(records | {"queries": [*records["queries"], other]})
+    refused(lambda: read_world(folder), "both sides")
+    folder = write_world(records | {"gold": records["gold"][1:]})
+    refused(lambda: read_world(folder), "gold.jsonl", "a-q0")
+    folder = write_world({"personas": records["personas"], "queries": [], "gold": []})
+    refused(lambda: read_world(folder), "gold.jsonl", "there is none")
 
 
 def test_the_example_is_a_world():
-    """A small one, with nobody to train on."""
+    """A small one, with an item of each app with all its fields, and nobody to train on."""
+    _, line = (EXAMPLE / "personas.jsonl").read_text(encoding="utf-8").splitlines()
+    for app, (item,) in json.loads(line)["apps"].items():
+        assert item.keys() == ITEM_TYPES[app].model_fields.keys() - {"opens"}
     tables = frames(read_world(EXAMPLE))
     assert [len(tables[name]) for name in ("items", "opens", "queries", "gold", "toolbox")] == [9, 1, 1, 1, 1]
     refused(lambda: check_trainable(tables["queries"], tables["gold"], folds=5), "0 training personas", "at least 6")
@@ -192,4 +167,3 @@ def test_too_few_personas_to_train_on():
     check_trainable(queries, gold, folds=2)
     refused(lambda: check_trainable(queries, gold, folds=3), "3 training personas", "at least 4")
     refused(lambda: check_trainable(queries[:5], gold, folds=2), "1 evaluation queries", "at least 2")
-    refused(lambda: check_trainable(queries, gold[1:], folds=2), "1 needs", "at least 2")

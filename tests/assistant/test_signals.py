@@ -12,7 +12,6 @@ from lib.assistant.signals import (
     HALF_LIFE,
     HOUR_BANDWIDTH,
     NUMERICAL,
-    feature_groups,
     rank_within,
     signals,
 )
@@ -135,17 +134,6 @@ def test_ranks_within_a_query():
     scores = np.array([0.2, 7.0, 0.9, 0.2, 8.0, 0.1])
     assert rank_within(group, scores).tolist() == [2, 2, 1, 2, 1, 4]
     assert rank_within(group[:0], scores[:0]).tolist() == []
-
-
-def test_groups_name_every_column_once():
-    queries, items, opens = random_task()
-    pairs = candidate_pairs(queries, items, "persona")
-    scores = np.random.default_rng(0).random(len(pairs))
-    features = signals(pairs, queries, items, opens, {"bm25t": scores})
-    groups = feature_groups(features)
-    assert groups["text"] == ["bm25t", "bm25t_rank"]
-    assert [name for names in groups.values() for name in names] == list(features.columns)
-    assert features.index.equals(pairs.index)
 
 
 def test_a_query_does_not_see_other_queries():
