@@ -159,7 +159,7 @@ def source_of(part: Part, world: FlowWorld) -> str:
 # ---------------------------------------------------------------- taken, or trained
 
 
-def find(part: Part, world: FlowWorld) -> Shipped:
+def shipped_part(part: Part, world: FlowWorld) -> Shipped:
     """The shipped part where it was made from this base model, of this world and with these settings, else why not. An
     in-context model may have learned from any number of prompts."""
     if isinstance(part.settings, Tuning):
@@ -176,7 +176,7 @@ def take_or_train(
     """The shipped part where it fits and is wanted, else one trained at `output`, from where a training that was killed
     goes on; an equal one that is finished there is taken. `limit`: as for `rows_of`; `machine`: threads, progress.
     Raises ValueError where the world has fewer rows to learn from than the `least`."""
-    found = find(part, world) if take else NONE
+    found = shipped_part(part, world) if take else NONE
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
     rows = rows_of(part, world, limit)
@@ -198,7 +198,7 @@ def learning_curve(
     of these sizes where the largest is shipped and fits, else trained in the folder `output` on no more than `here`
     pairs each, or on all where there are fewer. `machine`: as for `take_or_train`."""
     largest = part(max(sizes))
-    if not find(largest, world).folder:
+    if not shipped_part(largest, world).folder:
         here = min(here, len(world.training if largest.kind == "nl2dsl" else world.mined))
         sizes = [min(size, here) for size in sizes]
     chosen = sorted({*sizes} - {0})
@@ -210,7 +210,7 @@ def readers(world: FlowWorld, prompts: int, output: Path, **machine) -> dict[str
     learned from; else trained in the folder `output` on so many prompts each. Raises ValueError where the world is too
     small for any prompt over one half."""
     both = reader_parts(prompts, world.seed)
-    how = {"take": all(find(part, world).folder for part in both), "limit": in_context.LIMIT, **machine}
+    how = {"take": all(shipped_part(part, world).folder for part in both), "limit": in_context.LIMIT, **machine}
     return {part.name: take_or_train(part, world, output / part.name, **how) for part in both}
 
 
