@@ -41,8 +41,7 @@ class PersonaIndex:
     """The stores of one persona, ready to be searched.
 
     Args:
-        items: columns item, app, text: the persona's items.
-        opens: columns item, time, place: their log.
+        items, opens: columns item, app, text, and their log, columns item, time, place.
         vectors: unit-length embeddings of the items, (items, dimensions).
         b: BM25T's length normalisation.
     """
@@ -69,8 +68,7 @@ class PersonaIndex:
         return signals(self.pairs, query, self.items, self.opens, text_scores, self.log)
 
     def alike(self, times: pd.Series) -> Alike:
-        """How alike the items are at the moment of a query (`times` has one). It changes when an item is opened, not
-        when a query comes."""
+        """How alike the items are at the one time given. It changes when an item is opened, not when a query comes."""
         log = log_similarities(self.items, self.opens, times)
         rows, ties = np.arange(len(self.items))[None], tie_breakers(self.items["item"])
         return Alike(rows, ties, self.vectors @ self.vectors.T, *log)

@@ -231,11 +231,11 @@ def fusions(texts: Sequence[str]) -> list[Fusion]:
 
 
 class Kept:
-    """Arrays that many rankers were trained for, by group and name: those of the first file that has this key. What no
-    file has is computed, and written to the last one; `shipped`: whether the first, the project's, has the key."""
+    """Arrays that many rankers were trained for, by group and name: those of the first file with this key (SHA-256 of
+    all that they depend on). What none has is computed, and written to the last one; `shipped`: the first has the key.
+    """
 
     def __init__(self, task: RankingTask, key: str, *paths: Path):
-        """`key`: SHA-256 of all that the arrays depend on, the last bits of embeddings aside."""
         self.query, self.threads = task.pairs["query_row"].to_numpy(), task.threads
         self.key, self.own, self.shipped = key, paths[-1], False
         self.arrays: dict[str, np.ndarray] = {}

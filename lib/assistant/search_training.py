@@ -148,7 +148,7 @@ def ranker_sets(lessons: SearchLessons) -> Sets:
 class Found(NamedTuple):
     """What an encoder finds."""
 
-    cosines: np.ndarray  # of all candidates of the queries that it was asked (see `lib.retrieval.stores`)
+    cosines: np.ndarray  # of all candidates of the queries that it was asked
     run: pd.DataFrame  # their ranking
     rows: int  # that it was trained on
     loss: float  # mean of the last tenth of its steps, nats
@@ -164,13 +164,12 @@ def find(
     progress: bool = False,
     keep: bool = False,
 ) -> Found | None:
-    """What an encoder finds for the queries that it is asked.
+    """What an encoder finds for the queries that it is asked, of `encoder_sets` or `ranker_sets`.
 
     Args:
-        queries: those that it learns from and those that it is asked, of `encoder_sets` or `ranker_sets`.
-        root: the project's folder, with which it may come.
+        root: the project's folder, with which that may come.
         folder: where it is trained if it does not, unless it is finished there; None: it is not, and None returned.
-        keep: put what is found there in the project's folder.
+        keep: put what is found then in the project's folder.
     """
     learned, asked = queries
     digest = hashlib.sha256(json.dumps([lessons.how, name == "permuted"]).encode())

@@ -68,9 +68,8 @@ def second_features(
     features: pd.DataFrame, cosine: np.ndarray, first: np.ndarray, query_row: np.ndarray, alike: Sequence[Alike]
 ) -> dict[str, np.ndarray]:
     """What the second stage sees of each pair: the first stage's features, the fine-tuned cosine, some of these
-    relative to the query, the first stage's scores, the neighbours, these also relative to the query, and what
-    neighbours pass on; `query_row` numbers the query of each pair from 0.
-    """
+    relative to the query, the first stage's scores, the neighbours, also relative to the query, and what they pass on;
+    `query_row` numbers the query of each pair from 0."""
     seen = dict(zip(features.columns.tolist(), features.to_numpy(dtype=float).T, strict=True))
     seen |= {ADAPTED: cosine.astype(float), f"{ADAPTED}_rank": rank_within(query_row, cosine)}
     text = [name.removesuffix("_rank") for name in seen if name.endswith("_rank")]

@@ -24,13 +24,9 @@ from lib.workbook.machine import accelerator, cores, worker_pool
 
 
 def load_encoder(path: str, threads: int | None = None, adapter: str | Path | None = None):
-    """A `SentenceTransformer` in float32, on the CPU or, where there is one, the GPU.
-
-    Args:
-        path: folder or Hugging Face id (see `lib.generation.models.locate`).
-        threads: CPU threads; None leaves PyTorch's choice.
-        adapter: folder of a LoRA adapter for its transformer, which is merged into the weights.
-    """
+    """A `SentenceTransformer` in float32, on the CPU or, where there is one, the GPU, from a folder or by its Hugging
+    Face id (see `lib.generation.models.locate`), with the LoRA adapter of a folder merged into its weights; without
+    `threads`, PyTorch chooses their number."""
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it offers to fetch kernels from a hub
     import torch
     from sentence_transformers import SentenceTransformer

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from urllib.parse import quote, unquote
 
 import lightgbm as lgb
@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 
 from lib.retrieval.stores import seeded_order, tie_breakers
-from lib.workbook.machine import processor
 
 HELD_OUT_EVERY = 7  # one training collection in seven is for early stopping
 MAX_TREES = 600
@@ -91,8 +90,7 @@ def train(
     Args:
         pairs: columns query, item: the candidates (see `lib.retrieval.stores.candidate_pairs`), in any order.
         features: one row a pair, in the same order; NaN is missing.
-        relevant, collections: whether it is relevant (bools, or 0 and 1), and whose items are searched (the persona),
-            one a pair.
+        relevant, collections: one a pair, true or false, and whose items are searched (the persona).
         categorical: columns of `features` that hold category codes, integers from 0.
         cutoff: the largest K of interest.
         seed, threads: the same of both, the same model.
@@ -156,34 +154,6 @@ def train(
     )
     best = booster.model_to_string(num_iteration=booster.best_iteration)
     return LambdaMART.from_text(best, threads)
-
-
-# ---------------------------------------------------------------- kept rankers
-
-
-class Taken(NamedTuple):
-    """A ranker (None where there was no query to learn from), a hash of what it learned from, the processor that it was
-    trained on, and whether it came with the project."""
-
-    ranker: LambdaMART | None
-    learned_from: str
-    device: str
-    shipped: bool
-
-    @classmethod
-    def of(
-        cls, records: Mapping[str, Mapping], key: str, learn: Callable[[], LambdaMART | None], threads: int
-    ) -> Taken:
-        """The one of these that learned from this, else one that learns now."""
-        if key in records:
-            return cls(LambdaMART.from_text(records[key]["model"], threads), key, records[key]["device"], True)
-        return cls(learn(), key, processor(), False)
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """As it is shipped; there must be a ranker."""
-        assert self.ranker is not None
-        return {"learned_from": self.learned_from, "device": self.device, "model": self.ranker.text}
 
 
 def hash_of(settings: Sequence, frames: Iterable[pd.DataFrame]) -> str:

@@ -20,12 +20,8 @@ PAIRS_AT_ONCE = 2**14  # whose cosines are computed together: 50 MB of vectors w
 def candidate_pairs(queries: pd.DataFrame, documents: pd.DataFrame, on: str) -> pd.DataFrame:
     """All (query, document) pairs of the same collection, in canonical order: by query as given, then by document id.
 
-    Args:
-        queries: columns `query` and `on`.
-        documents: columns `item` and `on`.
-
-    Returns:
-        columns query, item, `on`, query_row, item_row: the ids and their positions in the two frames.
+    Takes columns `query` and `on`, and `item` and `on`; returns columns query, item, `on`, query_row, item_row: the ids
+    and their positions in the two frames.
     """
     left = queries[["query", on]].assign(query_row=np.arange(len(queries)))
     right = documents[["item", on]].assign(item_row=np.arange(len(documents))).sort_values("item", kind="stable")
@@ -71,15 +67,8 @@ def tie_breakers(items: pd.Series) -> np.ndarray:
 def rank_pairs(pairs: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
     """Rank the candidates of each query by score, highest first.
 
-    Args:
-        pairs: see `candidate_pairs`.
-        scores: one finite score a pair.
-
-    Returns:
-        columns query, item, rank (from 1), score; sorted by query as in `pairs`, then rank.
-
-    Raises:
-        ValueError: a score is not finite, or there is not one a pair.
+    Returns columns query, item, rank (from 1), score; sorted by query as in `pairs` (see `candidate_pairs`), then rank.
+    Raises ValueError where a score is not finite, or there is not one a pair.
     """
     scores = np.asarray(scores, dtype=float)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():

@@ -150,13 +150,12 @@ def finetune_encoder(
     A finished run with the same encoder, rows and settings is not repeated. bfloat16 is used where the processor
     computes it.
 
-    Args:
-        path: folder or Hugging Face id of the encoder to start from.
-        rows: columns query, positive, negative, see `training_rows`. Further columns are ignored.
+    Returns the encoder, and the record of its training: curve (lists of step, from 1, and loss, nats), rows, tokens (of
+    all texts trained on, padding excluded), seconds.
 
-    Returns:
-        the encoder, and the record of its training: curve (lists of step, from 1, and loss, nats), rows, tokens (of all
-        texts trained on, padding excluded), seconds.
+    Args:
+        path: see `load_encoder`.
+        rows: columns query, positive, negative, see `training_rows`. Further columns are ignored.
 
     Raises:
         ValueError, KeyError: there is no row, or a column is missing.
@@ -249,10 +248,8 @@ def tune_encoder(
     in bfloat16 where the machine has it, without dropout; adapter, pooling and loss are in float32.
 
     Args:
-        path: folder or Hugging Face id of the encoder to start from.
+        path, threads: see `load_encoder`.
         rows: columns sentence1, sentence2, score (0-1), each row once an epoch. Further columns are ignored.
-        output: folder of the adapter: `adapter_model.safetensors`, `adapter_config.json`, `training.json`.
-        threads: CPU threads; None leaves PyTorch's choice.
 
     Raises:
         ValueError, KeyError: there is no row, or a column is missing.
@@ -316,13 +313,8 @@ def with_adapter(encoder, settings: Tuning):
     from peft.tuners.lora import Linear
 
     torch.manual_seed(settings.seed)
-    config = LoraConfig(
-        r=settings.rank,
-        lora_alpha=settings.alpha,
-        lora_dropout=0.0,
-        target_modules="all-linear",
-        exclude_modules=r".*pooler.*",  # a sentence's vector does not pass through it
-    )
+    layers = {"target_modules": "all-linear", "exclude_modules": r".*pooler.*"}  # no sentence's vector passes that
+    config = LoraConfig(r=settings.rank, lora_alpha=settings.alpha, lora_dropout=0.0, **layers)
     transformer = encoder[0].auto_model
     if has_bfloat16():
         transformer.to(torch.bfloat16)

@@ -1,16 +1,15 @@
-"""Trained parts that come with the project: `data/trained/<part>/`, rankers in `data/trained/<part>.jsonl.xz`.
+"""Trained parts that come with the project: `data/trained/<part>/`.
 
 A part is a LoRA adapter in peft's format, its weights in bfloat16, and `training.json`, the record of its training. It
 is used only where base model, training pairs and settings are those that the caller asks for: another world, or another
-learning rate, is trained for anew. A ranker is known by a hash of all that it learned from and how.
+learning rate, is trained for anew.
 """
 
 from __future__ import annotations
 
 import json
-import lzma
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -152,28 +151,6 @@ def thinned(curve: pd.DataFrame) -> pd.DataFrame:
     groups = np.arange(len(curve)) // max(-(-len(curve) // POINTS), 1)
     how = {name: "mean" if name == "loss" else "sum" if name in ADDED_UP else "last" for name in curve}
     return curve.groupby(groups).agg(how)
-
-
-def read_rankers(part: str, root: Path = ROOT) -> dict[str, dict[str, Any]]:
-    """The rankers of a part by what each learned from (a hash): that, the `device` that trained it and its `model` as
-    text. A file that is missing or damaged has none."""
-    try:
-        lines = lzma.decompress((root / FOLDER / f"{part}.jsonl.xz").read_bytes()).decode().splitlines()
-        records = [json.loads(line) for line in lines]
-        return {record["learned_from"]: record for record in records if {"device", "model"} <= set(record)}
-    except (OSError, ValueError, TypeError, KeyError, lzma.LZMAError):
-        return {}
-
-
-def ship_rankers(part: str, records: Iterable[Mapping[str, Any]], root: Path = ROOT) -> bool:
-    """Put rankers among those of a part. Returns whether there was a new one. Raises ArtifactError as `ship` does."""
-    there, found = read_rankers(part, root), {record["learned_from"]: record for record in records}
-    if found.keys() <= there.keys():
-        return False
-    text = "\n".join(json.dumps(record) for record in {**found, **there}.values())
-    with atomic_path(root / FOLDER / f"{part}.jsonl.xz") as temporary:
-        temporary.write_bytes(lzma.compress(text.encode(), preset=9))
-    return True
 
 
 class Recipe(NamedTuple):

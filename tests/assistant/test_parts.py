@@ -10,7 +10,7 @@ import pytest
 
 from lib.assistant import parts as module
 from lib.assistant.parts import assistant_recipes, make_planner, make_writer, taught_queries
-from lib.assistant.planners import PlannerLesson, planner_settings, read_planner_lesson, shipped_planner
+from lib.assistant.planners import planner_settings, read_planner_lesson, shipped_planner
 from lib.assistant.queries import held_out_needs
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate
@@ -183,20 +183,6 @@ def test_what_training_personas_have_is_part_of_what_a_planner_learned_from(writ
     assert source_of(book) == before
 
 
-def test_settings_that_shape_prompts_are_part_of_it_too(write, tiny):
-    lesson = read_planner_lesson(book_of("07_planner", write(), tiny))
-    before = lesson.source(18)
-    others = [
-        replace(lesson, seed=8),
-        replace(lesson, retrieval={**lesson.retrieval, "encoder": "another"}),
-        replace(lesson, material=replace(lesson.material, n_tools=4)),
-        replace(lesson, material=replace(lesson.material, n_items=1)),
-    ]
-    assert len({before, lesson.source(17), *(other.source(18) for other in others)}) == 6
-    thoughtless = PlannerLesson(lesson.material, lesson.opens, {}, lesson.retrieval, lesson.seed)
-    assert thoughtless.source(18) == before  # generated
-
-
 # ---------------------------------------------------------------- the command
 
 
@@ -238,15 +224,6 @@ def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write,
     monkeypatch.setattr(command, "run_notebooks", lambda *_: 1)
     with pytest.raises(command.ArtifactError, match="a notebook failed"):
         command.world_of("tiny", part.notebook, part.needs, True, profile)
-
-
-def test_a_writer_that_was_trained_writes_before_the_planner_learns(monkeypatch):
-    for trained in (True, False):
-        anew = []
-        monkeypatch.setattr(command, "world_of", lambda *given, seen=anew: seen.append(given[3]))
-        monkeypatch.setattr(command, "make_part", lambda *_, made=trained: made)
-        assert command.make_parts(["tiny", *ADAPTERS]) == 0
-        assert anew == [False, trained]
 
 
 def test_an_unknown_part_is_an_error_that_names_what_there_is(capsys):

@@ -236,13 +236,6 @@ def test_evaluation_labels_take_no_part(task, alike, first, second, adapted):
     np.testing.assert_array_equal(blind[1], second[1])
 
 
-def test_training_queries_are_scored_out_of_fold(task, alike, first, second, adapted):
-    features = second_stage._features_of_pairs(task, alike, first, adapted[0])
-    inside = second[0].predict(features)
-    np.testing.assert_array_equal(inside[task.evaluation], second[1][task.evaluation])
-    assert not np.allclose(inside[task.training], second[1][task.training])
-
-
 def test_one_query_alone_gets_what_it_gets_among_all(task, world, first, second, adapted):
     row = len(task.queries) - 3
     query = task.queries.iloc[[row]].reset_index(drop=True)
