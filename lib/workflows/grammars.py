@@ -6,6 +6,7 @@ A text that such a grammar accepts parses. One bound of the parser no grammar ca
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from lib.workflows.language import DYNAMIC_PREFIXES, Call, Flow, print_flow
 MOST_PAIRS = 20  # parameters of a call whose keys may repeat
 ONCE = 56  # keys of an API that may not
 DEEPEST = 6  # blocks inside each other, in a grammar with loops
+_quoted = functools.partial(json.dumps, ensure_ascii=False)
 
 
 def flow_grammar(
@@ -59,10 +61,6 @@ def _blocks(deepest: int) -> str:
             f'for{here}: "for (" NAME " of " reference ") {{\\n" {ends}',
         ]
     return "\n".join([*rules, "", ""])
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _known_apis(catalogue: Catalogue) -> list[str]:
