@@ -1,10 +1,10 @@
 """What `make report PROFILE=smoke` makes on a copy of the project; `test_report_again` changes, breaks and kills it."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
-from bs4 import BeautifulSoup
 
 from lib.evaluation.claims import WORDS, read_claims
 from lib.workbook.artifacts import ROOT
@@ -79,7 +79,7 @@ def test_every_claim_has_a_row_whose_word_follows_from_its_interval(finished):
 
 def test_pages_have_figures_with_words_and_no_error(finished):
     for name in NOTEBOOKS:
-        page = BeautifulSoup((finished / "reports" / "smoke" / f"{name}.html").read_text(), "html.parser").article
-        assert page.find("h1")
-        assert not page.find(class_="banner")
-        assert all(len(picture.get("alt", "")) > 30 for picture in page.select(".cell_output img"))
+        page = (finished / "reports" / "smoke" / f"{name}.html").read_text(encoding="utf-8")
+        assert "<h1>" in page
+        assert "banner" not in page.partition("<article")[2]
+        assert all(len(alt) > 30 for alt in re.findall(r'<img alt="([^"]*)"[^>]*_images/', page)), name

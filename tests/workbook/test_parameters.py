@@ -50,13 +50,6 @@ def test_what_a_value_may_be(parameter, good, bad):
     assert [value for value in bad if not parameter.fault(value)] == []
 
 
-def test_every_default_is_a_fair_value_with_a_comment():
-    for notebook, parameters in EVERY.items():
-        for parameter in parameters.values():
-            assert parameter.comment, (notebook, parameter.name)
-            assert parameter.fault(parameter.default) == "", (notebook, parameter.name)
-
-
 def test_a_name_has_the_same_type_default_and_range_in_every_notebook():
     """`profile` alone may differ: a notebook beside the report may write into a folder of its own."""
     first = {}
