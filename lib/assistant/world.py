@@ -238,7 +238,8 @@ def read_world(folder: str | Path) -> World:
         own = {item.id for _, item in personas[queries[entry.query].persona].items}
         known = len(own.intersection(entry.relevant)) == len(entry.relevant)
         demand(known, f"{where}, relevant: {entry.relevant} are not all different items of that persona")
-        for label in (entry, *entry.also):
+        labels: list[Gold | OtherPlan] = [entry, *entry.also]
+        for label in labels:
             check_plan(label, toolbox, where)
         gold[entry.query] = entry
     missing = min(queries.keys() - gold.keys(), default="(there is none)")
