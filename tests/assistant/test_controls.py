@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from lib.assistant.controls import cut_links, dealt_anew, permute_logs, relevant_dealt_anew
+from lib.assistant.controls import cut_links, dealt_anew, permute_logs
 from lib.evaluation.comparison import per_query_scores
 from tests.assistant.test_ranking import recall, task  # noqa: F401
 
@@ -38,12 +38,3 @@ def test_permuted_logs_stay_whole_and_with_their_persona(task):  # noqa: F811
     assert pd.Series(permuted["item"].to_numpy()).groupby(opens["item"].to_numpy()).nunique().max() == 1
     assert (permuted["item"] != opens["item"]).mean() > 0.9
     pd.testing.assert_frame_equal(permuted[["time", "place"]], opens[["time", "place"]])
-
-
-def test_relevant_items_are_dealt_among_the_querys_candidates(task):  # noqa: F811
-    pairs = task.pairs
-    true = pairs.loc[task.relevant, ["query", "item"]]
-    dealt = relevant_dealt_anew(pairs, true, np.random.default_rng(0))
-    pd.testing.assert_series_equal(dealt["query"].value_counts(), true["query"].value_counts(), check_like=True)
-    assert len(dealt.merge(pairs, on=["query", "item"])) == len(dealt)
-    assert len(dealt.merge(true, on=["query", "item"])) < 0.15 * len(true)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,6 @@ import pytest
 from lib.assistant.data_writer import (
     call_question,
     is_right,
-    items_question,
     kept_trials,
     query_question,
     rehearse,
@@ -21,7 +20,7 @@ from lib.assistant.data_writer import (
     write_world,
 )
 from lib.assistant.needs import parse_call
-from lib.assistant.schemas import Apps, Persona, WorldKnobs
+from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import frames, read_world, simulate
 from lib.generation.remote import DryRun
@@ -114,10 +113,6 @@ def write(folder, model=None, n=6, training=12, evaluation=6, seed=3, **knobs):
     return write_world(model or Scripted(), folder, FILE, WorldKnobs(seed=seed, **sizes, **knobs)).set_index("step")
 
 
-def content(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 @pytest.fixture(scope="module")
 def simulated(data):
     return simulate(data, WorldKnobs(seed=1, n_personas=4, n_training_queries=6, n_evaluation_queries=4))
@@ -135,15 +130,6 @@ def test_the_world_is_whole_and_read_as_one_of_your_own(tmp_path):
     assert [{step_of(prompt) for prompt in prompts} for prompts, _ in model.calls] == [{step} for step in STEPS]
     drawn = [settings["temperature"] > 0 for _, settings in model.calls]
     assert drawn == [True, True, True, False, False, False]
-
-
-def test_same_answers_same_bytes_in_the_place_of_an_earlier_world(tmp_path):
-    for name, model in (("a", Scripted()), ("b", Scripted(failing("items", rounds=1)))):
-        write(tmp_path / name, model)
-    before = content(tmp_path / "a")
-    assert before == content(tmp_path / "b"), "a fault that is put right leaves no trace"
-    write(tmp_path / "a", seed=4)
-    assert content(tmp_path / "a") != before
 
 
 @pytest.mark.parametrize("step", ["plans", "thoughts"])
@@ -182,35 +168,6 @@ def test_whatever_the_model_answers_the_world_is_valid_or_there_is_one_error(tmp
         except InputError as error:
             message = str(error)
         assert ("is left of what the model wrote" in message) == bool(message)
-
-
-def test_requests_of_habit_are_voiced_as_an_item_was_opened(tmp_path):
-    write(tmp_path / "world", training=60, evaluation=20, habit_strength=1.0)
-    world = read_world(tmp_path / "world")
-    personas = {persona.id: persona for persona in world.personas}
-    assert {gold.kind for gold in world.gold} == {"meaning", "habit", "either"}
-    for query, gold in zip(world.queries, world.gold, strict=True):
-        persona = personas[query.persona]
-        assert timedelta(0) <= query.time - persona.today < timedelta(days=7)
-        [item] = [item for _, item in persona.items if item.id == gold.relevant[0]]
-        places = {opened.place for opened in item.opens if opened.time.weekday() == query.time.weekday()}
-        assert gold.kind == "meaning" or query.place in places
-
-
-CALENDAR = {"title": "Lesson", "start": "2023-12-09T10:00:00", "end": "2023-12-09T11:00:00", "opens": []}
-
-
-def test_items_that_are_not_as_asked_for():
-    persona = Persona(id="p", name="A B", age=30, profession="x", today=TODAY, apps=Apps())
-    question = items_question(persona, "calendar", 2)
-    read_answer(json.dumps({"items": [CALENDAR]}), question)
-    for change, said in (
-        ({"opens": [{"time": "2023-12-07T06:01:00", "place": "home"}]}, "not after 2023-12-07T06:00:00"),
-        ({"start": "2020-12-09T10:00:00"}, "at most a year before"),
-        ({"id": "mail-1"}, "Extra inputs"),
-    ):
-        with pytest.raises(AnswerError, match=said):
-            read_answer(json.dumps({"items": [CALENDAR | change]}), question)
 
 
 def test_a_request_names_entries_of_the_persona_only(simulated):

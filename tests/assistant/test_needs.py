@@ -1,7 +1,6 @@
 """Templates, days and times as people say them, and the needs of the project: each can be lived and said."""
 
 import itertools
-import shutil
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from lib.assistant.audit import stands_in
 from lib.assistant.needs import (
-    alternatives,
     clock_words,
     day_word,
     draw_moment,
@@ -33,10 +31,6 @@ PYTHON_TYPES = {"string": str, "integer": int, "number": (int, float), "boolean"
 scalars = st.one_of(
     st.text(max_size=30), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)
 )
-
-
-def test_alternatives_are_all_combinations_in_order():
-    assert alternatives("[a|b] c[ d|]") == ["a c d", "a c", "b c d", "b c"]
 
 
 def test_a_slot_that_nothing_fills_is_named():
@@ -149,14 +143,4 @@ def test_a_wrong_file_is_named_with_its_field(tmp_path, data):
     next(iter(record["keeps"].values()))["plan"] = ["open_note(1)"]
     path.write_text(yaml.safe_dump(record, allow_unicode=True), encoding="utf-8")
     with pytest.raises(InputError, match=r"bin_day\.yaml.*is no call"):
-        read_needs(tmp_path)
-
-
-def test_a_name_cannot_stand_in_both_folders(tmp_path, data):
-    with pytest.raises(InputError, match="no need"):
-        read_needs(tmp_path)
-    (tmp_path / "explicit").mkdir()
-    for folder in (tmp_path, tmp_path / "explicit"):
-        shutil.copy(data / "needs" / "explicit" / "remind_me.yaml", folder)
-    with pytest.raises(InputError, match=r"explicit.remind_me\.yaml: need"):
         read_needs(tmp_path)

@@ -136,13 +136,6 @@ def test_ranks_within_a_query():
     assert rank_within(group[:0], scores[:0]).tolist() == []
 
 
-def test_a_query_does_not_see_other_queries():
-    queries, items, opens = random_task()
-    together = signals_of(queries, items, opens)
-    alone = pd.concat([signals_of(queries.iloc[[i]].reset_index(drop=True), items, opens) for i in range(len(queries))])
-    np.testing.assert_allclose(alone.loc[together.index], together, rtol=1e-12)
-
-
 def test_what_comes_after_the_query_is_not_seen():
     queries, items, opens = random_task()
     queries["time"] = queries["time"].min()
