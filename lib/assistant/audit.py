@@ -78,17 +78,12 @@ def shared_values(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def agreement(readings: pd.DataFrame, queries: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
-    """How far two readers and the labels agree, a row a question; without rows where nothing that was read is there.
+    """How far two readers and the labels agree: a row a question, columns question, one a reader (percent of `yes`),
+    both (percent of the queries on which they said the same), kappa (Cohen's; NaN where both always gave one same
+    answer), n (queries); without rows where nothing that was read is there.
 
-    Args:
-        readings: columns reader, query, label (a hash of what was asked and of its label: only readings of what is
-            asked and labelled as it was then count), proposed (`label`, or the kind of foil in its place, which does
-            not count) and those of `QUESTIONS`.
-        queries, gold: as `lib.assistant.world.frames` makes them.
-
-    Returns:
-        columns question, a column a reader (percent of `yes`), both (percent of the queries on which they said the
-        same), kappa (Cohen's; NaN where both always gave one same answer), n (queries).
+    Of `readings` (columns reader, query, label, proposed and those of `QUESTIONS`) those count whose `label`, a hash of
+    query and label, is today's, and whose `proposed` is the label and no foil.
     """
     here = queries[["query", "text", "time", "place"]].merge(gold[["query", "relevant", "plan"]], on="query")
     hashes = {}

@@ -20,17 +20,17 @@ LOG_DRAWS = 2  # at most: each needs features of its own
 
 
 def cut_links(task: RankingTask, draws: int, k: int) -> pd.DataFrame:
-    """Recall at k of rankers with one link cut, the mean over draws: a row an evaluation query, columns like those of
-    `lib.evaluation.comparison.per_query_scores`.
+    """Recall at k of rankers with one link cut, the mean over draws: a row an evaluation query.
 
     `logs_permuted`: logs dealt anew among a persona's items, at most `LOG_DRAWS` draws; it should find no more than a
     ranker without usage signals. `labels_permuted`: labels dealt anew among a query's candidates; it should find no
     more than `halfway_to_its_reverse`, the mean of its recall and that of its rankings reversed.
     """
     names, group = task.queries_of("evaluation"), pd.factorize(task.pairs["query"])[0]
-    logs, dealt, reverse = [], [], []
+    item, logs, dealt, reverse = task.items["item"].to_numpy(), [], [], []
     for draw in range(min(draws, LOG_DRAWS)):
-        opens = permute_logs(task.items, task.opens, np.random.default_rng([task.seed, draw]))
+        owner = dealt_anew(item, task.items["persona"], np.random.default_rng([task.seed, draw]))
+        opens = task.opens.assign(item=task.opens["item"].map(dict(zip(item, owner, strict=True))))
         features = signals(task.pairs, task.queries, task.items, opens, task.text)
         logs.append(task.predict(task.learn(features=features), task.evaluation, features))
     for draw in range(draws):
@@ -54,12 +54,6 @@ def dealt_anew(values: np.ndarray, group: np.ndarray, rng: np.random.Generator) 
     dealt = np.empty_like(values)
     dealt[np.argsort(group, kind="stable")] = values[np.lexsort((rng.random(len(group)), group))]
     return dealt
-
-
-def permute_logs(items: pd.DataFrame, opens: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Usage logs dealt anew among each persona's items: every log stays whole, only whose it is changes."""
-    names = items["item"].to_numpy()
-    return opens.assign(item=opens["item"].map(dict(zip(names, dealt_anew(names, items["persona"], rng), strict=True))))
 
 
 def relevant_dealt_anew(pairs: pd.DataFrame, qrels: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:

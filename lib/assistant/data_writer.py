@@ -56,7 +56,6 @@ TOKENS_PER_ITEM = 240
 
 KEPT_ANSWERS = Path("data") / "answers" / "generator_answers.jsonl"
 KEPT_WORLD = WorldKnobs(n_personas=19, n_training_queries=114, n_evaluation_queries=38)  # that they are about
-KEPT_TOKENS = 400  # of an answer at most
 
 TYPE_OF: dict[str, Any] = {
     "string": Text,
@@ -235,18 +234,10 @@ def write_world(
 ) -> pd.DataFrame:
     """Let a language model write the folder that `lib.assistant.world.read_world` reads.
 
-    What the model does not get right after being told what is wrong is left out and counted: a row a step, columns
-    step, asked, valid (answers). Files are written last and together, in the place of an earlier world: an error leaves
-    the folder as it was.
-
-    Args:
-        model: has the `generate` of `lib.generation.local.LocalModel`, and a cache: a stopped run goes on where it was.
-        toolbox_file: the APIs to plan with.
-        knobs: sizes, seed (of what is drawn, and of the model's own draws), and how strong habits are.
-
-    Raises:
-        InputError: nothing is left, with the counts.
-        ModelError: the model cannot be asked.
+    The model has the `generate` of `lib.generation.local.LocalModel`, and a cache: a stopped run goes on where it was.
+    What it does not get right after being told what is wrong is left out and counted: a row a step, columns step,
+    asked, valid (answers). Files are written last and together, in the place of an earlier world: an error leaves the
+    folder as it was. Raises InputError, with the counts, where nothing is left, ModelError where it cannot be asked.
     """
     rows: list[dict[str, Any]] = []
 
@@ -393,7 +384,7 @@ def kept_trials(root: Path, seed: int) -> pd.DataFrame:
         for way, constrained in (("free", False), ("under the schema", True)):
             for step, questions in asked.items():
                 settings = draw_settings(step, seed, n_items=3)
-                settings["max_new_tokens"] = min(settings["max_new_tokens"], KEPT_TOKENS)
+                settings["max_new_tokens"] = min(settings["max_new_tokens"], 400)  # of a kept answer
                 replies = ask(kept, questions, **settings, constrained=constrained, rounds=1)
                 right = [np.nan] * len(replies)
                 if step in ("tools", "plans"):

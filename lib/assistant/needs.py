@@ -152,14 +152,13 @@ class Keep:
 
 @dataclass(config=Strict.model_config)
 class Need:
-    """A need. One whose phrasings are a list is explicit: they say all that its call takes, or the call takes nothing
-    but the day it is asked on.
+    """A need; explicit where its phrasings are a list: they say all that its call takes.
 
     Attributes:
         when: what `{when}` may mean: days from now, 0 (today) to 6, and hours of the day, from and to.
         same_day: its events take place on the day that its queries are about; all of them are voiced on one day.
         cot: how an expert reasons about where to look: `informed` where the words name the matter, `blind` where not.
-        voiced: its phrasings, by the kind that phrasing ids name.
+        voiced: its phrasings by kind, as phrasing ids name it.
         api_source: what decides the call: `need` alone, or the `place` where a persona keeps the matter.
     """
 

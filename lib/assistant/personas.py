@@ -195,8 +195,7 @@ class Life:
 
 
 def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[App, int]]:
-    """Number of items per persona and app: Poisson with Table 4's means, by systematic sampling of the quantiles, so
-    that the averages of a world are close to the means whatever the seed."""
+    """Items per persona and app: Poisson with Table 4's means, by systematic sampling, so that averages are close."""
     columns = {
         app: rng.permutation(stats.poisson.ppf((np.arange(n) + rng.random()) / n, mean).astype(int)).tolist()
         for app, mean in ITEMS_PER_APP.items()
@@ -205,8 +204,7 @@ def draw_capacities(n: int, rng: np.random.Generator) -> list[dict[App, int]]:
 
 
 def draw_life(index: int, cast: Cast, knobs: WorldKnobs, capacity: dict[str, int], rng: np.random.Generator) -> Life:
-    """Traits, one person for each role (family shares the surname, first names differ), places and facts of a
-    persona."""
+    """Traits, one person for each role (family shares the surname), places and facts of a persona."""
     names = cast.names
 
     def pick(key: str) -> str:
@@ -263,10 +261,9 @@ def draw_life(index: int, cast: Cast, knobs: WorldKnobs, capacity: dict[str, int
 def live_needs(life: Life, candidates: Sequence[Need], count: int, shares: tuple[float, float]) -> None:
     """Draw `count` needs that the persona's traits, hobbies and age allow, a keep that still fits, and a time of week.
 
-    The kind of plan (complex, default, simple) is drawn first, the first two by their `shares`; then a need that has
-    such a keep; then the keep. A slot that clashes with another need's is redrawn up to ten times: people do one thing
-    at a time. The keep's first item and what the plan names are there once. A supporting item may be missing, or be
-    there twice in different words (a page found again by another search), where the app has room.
+    The kind of plan (complex, default, simple) is drawn first, the first two by their `shares`, then a need that has
+    such a keep, then the keep. A slot that clashes with another need's is redrawn up to ten times. The keep's first
+    item and what the plan names are there once; a supporting item may be missing, or be there twice in other words.
     """
     rng, profile, used = life.rng, life.profile, life.planned
     suited = [
@@ -421,8 +418,8 @@ def add_stale(life: Life, lived: LivedNeed) -> None:
 
 
 def add_unneeded(life: Life, app: str, wording: Wording, variables: dict[str, str], origin: Sequence[str]) -> None:
-    """An item no query of this persona asks for. Its habit is drawn from those of all needs, its log like any other's:
-    distractors are used as regularly as what is looked for; events and reminders are due when a habit comes round."""
+    """An item no query of this persona asks for, used as regularly as what is looked for: its habit is drawn from those
+    of all needs, its log like any other's; events and reminders are due when the habit comes round."""
     slot = draw_slot(life.cast.needs[int(life.rng.integers(len(life.cast.needs)))].habit, life.places, life.rng)
     moments = life.log(slot, life.today)
     happens = next_occurrence(slot, life.today + timedelta(days=int(life.rng.integers(7))))

@@ -75,8 +75,7 @@ def signals(
 
     Args:
         pairs: from `lib.retrieval.stores.candidate_pairs` over `queries` and `items`.
-        queries: columns time, place (ValueError where it is not one of `PLACES`) and, where wanted, weekday (0 =
-            Monday), which `time` tells otherwise.
+        queries: columns time, place (ValueError where it is not one of `PLACES`) and, maybe, weekday (0 = Monday).
         items: columns item, app.
         opens: columns item, time, place; opens of other items are ignored.
         text_scores: name → one score a pair; they become columns `<name>` and `<name>_rank` (1 = best of the query).

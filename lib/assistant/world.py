@@ -54,11 +54,8 @@ class World:
 
 def group_shares(world: str) -> dict[Group, tuple[float, float, float]]:
     """Of each group of needs: the share of a world's queries that voice it, and the shares of plans with two calls and
-    of `default()` among its lived needs, so that over all groups they are `COMPLEX_SHARE` and `DEFAULT_SHARE`.
-
-    Of the kept needs' queries a `DEFAULT_SHARE` takes no argument. `hard` is made of kept needs alone, so its share
-    without arguments is `DEFAULT_SHARE` and not 0.2, and the rest falls to the items.
-    """
+    of `default()` among its lived needs, which over all groups are `COMPLEX_SHARE` and `DEFAULT_SHARE`. `hard` is made
+    of kept needs alone, so its share without arguments is `DEFAULT_SHARE` and not 0.2."""
     query, items, by_place = WORLDS[world]
     if not query:
         return dict.fromkeys(GROUPS, (0.0, 0.0, 0.0)) | {"kept": (1.0, COMPLEX_SHARE, DEFAULT_SHARE)}
