@@ -26,6 +26,7 @@ HOUR_BANDWIDTH = 1.5  # hours: standard deviation of the kernel over hours of th
 HALF_LIFE = 14.0  # days: an open of two weeks ago counts half in what is `_recent`
 DAY_PARTS = (6, 12, 18)  # hours at which morning, afternoon and evening begin; night before
 WINDOWS = (1, 7, 28)  # days
+APP_INDEX, PLACE_INDEX = pd.Index(APPS), pd.Index(PLACES)  # made once: a quarter of the time of one query
 
 NUMERICAL = (
     "opens", "opens_1d", "opens_7d", "opens_28d", "share_of_opens", "days_behind_latest_open", "days_of_use",
@@ -82,7 +83,7 @@ def signals(
         log: of items and opens, where it is kept from query to query.
     """
     query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
-    app = pd.Index(APPS).get_indexer(items["app"])
+    app = APP_INDEX.get_indexer(items["app"])
     columns = _usage(query_row, item_row, queries, app, log or Log.of(items, opens))
     for name, scores in text_scores.items():
         columns[name] = np.asarray(scores, dtype=float)
@@ -218,7 +219,7 @@ def hour_kernel(difference: np.ndarray) -> np.ndarray:
 
 def _place_codes(places: pd.Series) -> np.ndarray:
     """Positions in `PLACES`; an unknown place would pass for the last one."""
-    codes = pd.Index(PLACES).get_indexer(places)
+    codes = PLACE_INDEX.get_indexer(places)
     if (codes < 0).any():
         raise ValueError(f"no such place: {places.iloc[int(np.argmin(codes))]!r} (there are: {', '.join(PLACES)})")
     return codes
