@@ -12,62 +12,34 @@ from tests.notebooks.smoke import copy_project
 
 pytestmark = pytest.mark.slow
 
-FUNCTIONS = [
-    ("kiln.fire", "Heat a kiln to a firing temperature and hold it there.", {"celsius": "peak temperature"}),
-    ("kiln.schedule", "List the firings that are planned for a kiln.", {"week": "number of the week"}),
-    ("glaze_recipe", "Look up the ingredients of a ceramic glaze.", {"name": "name of the glaze"}),
-    ("bee.inspect_hive", "Record an inspection of a beehive.", {"hive": "name of the hive"}),
-    ("bee.count_mites", "Estimate the number of mites in a beehive.", {"hive": "name of the hive"}),
-    ("tide_table", "Show times of high and low water at a harbour.", {"harbour": "name of the harbour"}),
-]
-QUERIES = [
-    ("own-0", "Bring the big kiln up to 1,220 degrees", [{"kiln.fire": {"celsius": [1220]}}]),
-    ("own-1", "When is low water in Whitby?", [{"tide_table": {"harbour": ["Whitby"]}}]),
-    (
-        "own-2",
-        "Note that I looked into hive Rosa, and how many mites has it got?",
-        [{"bee.inspect_hive": {"hive": ["Rosa"]}}, {"bee.count_mites": {"hive": ["Rosa"]}}],
-    ),
-    ("own-3", "What is celadon glaze made of?", [{"glaze_recipe": {"name": ["celadon"]}}]),
-    ("own-4", "Tell me a joke", []),
-]
-
-
-def definition(name, description, arguments):
-    properties = {key: {"type": "string", "description": text} for key, text in arguments.items()}
-    return {
-        "name": name,
-        "description": description,
-        "parameters": {"type": "dict", "properties": properties, "required": list(arguments)},
-    }
-
-
-def make_project(folder):
-    """The notebook, the code, and functions and queries of one's own; no artifact of another notebook. The queries'
-    functions are in their records, a few in each."""
-    copy_project(folder)
-    definitions = [definition(*function) for function in FUNCTIONS]
-    records = [
-        {
-            "id": name,
-            "question": [[{"role": "user", "content": text}]],
-            "function": [d for d in definitions if any(d["name"] in answer for answer in answers)] or definitions[:2],
-        }
-        for name, text, answers in QUERIES
-    ]
-    (folder / "possible_answer").mkdir()
-    lines = {
-        "queries.json": records,
-        "possible_answer/queries.json": [{"id": name, "ground_truth": answers} for name, _, answers in QUERIES],
-        "tools.jsonl": definitions,
-    }
-    for name, content in lines.items():
-        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in content))
-    return folder
+FUNCTIONS = {
+    "kiln.fire": "Heat a kiln to a firing temperature and hold it there.",
+    "kiln.schedule": "List the firings that are planned for a kiln.",
+    "glaze_recipe": "Look up the ingredients of a ceramic glaze.",
+    "bee.inspect_hive": "Record an inspection of a beehive.",
+    "bee.count_mites": "Estimate the number of mites in a beehive.",
+    "tide_table": "Show times of high and low water at a harbour.",
+}
+QUERIES = {
+    "Bring the big kiln up to 1,220 degrees": ["kiln.fire"],
+    "When is low water in Whitby?": ["tide_table"],
+    "Note that I looked into hive Rosa, and how many mites has it got?": ["bee.inspect_hive", "bee.count_mites"],
+    "What is celadon glaze made of?": ["glaze_recipe"],
+    "Tell me a joke": [],
+}
 
 
 def test_it_ranks_the_functions_of_a_file(tmp_path):
-    project = make_project(tmp_path / "project")
+    """The notebook and the code, and no artifact of another notebook."""
+    project = copy_project(tmp_path / "project")
+    nothing = {"type": "dict", "properties": {}, "required": []}
+    tools = [{"name": name, "description": text, "parameters": nothing} for name, text in FUNCTIONS.items()]
+    asked = [{"question": [[{"role": "user", "content": text}]], "function": tools[:2]} for text in QUERIES]
+    answers = [{"ground_truth": [{name: {}} for name in names]} for names in QUERIES.values()]
+    (project / "possible_answer").mkdir()
+    for name, records in {"tools.jsonl": tools, "queries.json": asked, "possible_answer/queries.json": answers}.items():
+        lines = [record if name == "tools.jsonl" else {"id": f"own-{n}"} | record for n, record in enumerate(records)]
+        (project / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
     named = "-p profile mine -p bootstrap_samples 100 -p queries_file queries.json -p toolbox_file tools.jsonl".split()
     command = [sys.executable, "-m", "papermill", "notebooks/explore_tools.ipynb", "done.ipynb", "--no-progress-bar"]
     environment = os.environ | {"PYTHONPATH": str(project), "WORKBOOK_BATCH": "1"}
