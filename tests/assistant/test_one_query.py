@@ -1,13 +1,10 @@
 """One query at a time gets what it gets among all; its steps, and what methods cost."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant import one_query
-from lib.assistant.one_query import STEPS, PersonaIndex, chain_times, context_costs, time_queries
+from lib.assistant.one_query import STEPS, PersonaIndex, context_costs, time_queries
 from lib.assistant.ranking import STORES, WHOLE, RankingTask
 from lib.assistant.second_stage import alike_by_persona, fit_second
 from lib.assistant.signals import log_similarities
@@ -105,25 +102,3 @@ def test_a_method_costs_the_steps_that_it_needs_and_a_95th_percentile_needs_fift
     assert costs["p95_ms"].isna().sum() == 3
     assert costs.loc["bm25t", "p95_ms"] == 36
     assert context_costs(TOOK.head(49), chains)["p95_ms"].isna().all()
-
-
-class Writer:
-    """Answers at once; an endpoint's last request took two seconds."""
-
-    def __init__(self):
-        self.asked = []
-        self.costs = [SimpleNamespace(seconds=2.0)]
-
-    def generate(self, prompts, **settings):
-        self.asked.append((list(prompts), settings))
-        return ["Check notes"]
-
-
-@pytest.mark.parametrize(("remote", "took"), [(False, 7.0), (True, 2000.0)])
-def test_a_chain_of_thought_costs_its_writing_and_its_embedding(monkeypatch, remote, took):
-    monkeypatch.setattr(one_query, "milliseconds", lambda step, *given, **named: (7.0, step(*given, **named)))
-    writer, seen = Writer(), []
-    times = chain_times(writer, ["t0", "t1"], ["p0", "p1"], seen.append, remote, chat=True)
-    assert seen == ["t0 Check notes", "t1 Check notes"]
-    assert writer.asked == [([prompt], {"chat": True}) for prompt in ("p0", "p0", "p1")]
-    assert times == [took + 7.0] * 2

@@ -54,11 +54,6 @@ def training(task, fitted, by_store):
     return rankings_to_fuse(task, fitted[1], by_store, task.training)
 
 
-@pytest.fixture(scope="module")
-def evaluation(task, fitted, by_store):
-    return rankings_to_fuse(task, fitted[1], by_store, task.evaluation)
-
-
 def chosen(task, rankings):
     tried = [fusion for fusion in fusions([*task.text]) if fusion.k in (1, 60)]
     return choose_fusion(rankings, tried, task.qrels, task.queries_of("training"), [3, 10])
@@ -136,13 +131,6 @@ def test_a_store_that_one_persona_alone_teaches_has_no_ranker(task):
 
 
 # ---- what is fused
-
-
-def test_ranks_start_anew_in_each_store(task, evaluation):
-    app = evaluation[STORES]["item"].map(task.items.set_index("item")["app"])
-    ranks = evaluation[STORES].assign(app=app).groupby(["query", "app"])["rank"]
-    assert (ranks.min() == 1).all()
-    assert (ranks.max() == ranks.size()).all()
 
 
 def test_every_reading_is_tried_but_lambdamart_alone():
