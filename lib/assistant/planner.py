@@ -15,13 +15,11 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.plans import (
-    MAY_BE_LEFT_OUT,
     PlanError,
     RightPlan,
     api_names,
     best_match,
     exact_match,
-    gold_calls,
     hallucinated,
     parse_plan,
     standard_text,
@@ -49,7 +47,7 @@ SOURCES = SETTINGS | {
     "rag/lambdamart": ("query_only/lambdamart", "none"),
     "context_tuned_rag/lambdamart": ("query_plus_context/lambdamart", "retrieved"),
 }
-MEASURES = ("ast_accuracy", "exact_match", "hallucination", "right_api", "arguments", "answerable")
+MEASURES = ("ast_accuracy", "exact_match", "hallucination", "right_api", "arguments")
 NOTHING_FOUND = "nothing found"
 
 
@@ -270,14 +268,13 @@ def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
     """Each plan judged, by that of the right ones which comes nearest.
 
     Args:
-        plans: columns query, tools, prompt, text.
+        plans: columns query, text.
         world: whose gold plans are right, and those of their column also, where there is one.
 
     Returns:
         `plans` with `MEASURES`, each 0 or 100 (right_api: the APIs are right, whatever their arguments; arguments:
-        ast_accuracy, NaN where the APIs are wrong, so that the means of both multiply to its mean; answerable: see
-        `spelled_out`, NaN where no tools are shown); failure (the category of `lib.assistant.plans.ast_match`, empty
-        where right), why (its sentence), and the query's need.
+        ast_accuracy, NaN where the APIs are wrong, so that the means of both multiply to its mean); failure (the
+        category of `lib.assistant.plans.ast_match`, empty where right), why (its sentence), and the query's need.
     """
     gold, functions = world.gold.set_index("query"), world.desk.functions
     names = {function["name"] for function in functions}
@@ -285,39 +282,14 @@ def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
     labels = gold[list(RightPlan._fields)].itertuples(index=False, name=None)
     right = {query: [RightPlan(*plan), *also[query]] for query, plan in zip(gold.index, labels, strict=True)}
     rows = []
-    for query, tools, prompt, text in plans[["query", "tools", "prompt", "text"]].itertuples(index=False):
+    for query, text in plans[["query", "text"]].itertuples(index=False):
         match, called = best_match(text, right[query], functions), sorted(api_names(text))
-        judged: dict[str, bool | float] = {
-            "ast_accuracy": bool(match),
-            "exact_match": any(exact_match(text, plan.plan) for plan in right[query]),
-            "hallucination": hallucinated(text, names),
-            "right_api": any(called == sorted(plan.apis) for plan in right[query]),
-        }
-        judged["arguments"] = judged["ast_accuracy"] if judged["right_api"] else np.nan
-        judged["answerable"] = np.nan if tools is None else spelled_out(prompt, tools, right[query])
-        rows.append([*(100.0 * judged[name] for name in MEASURES), match.category or "", match.sentence])
+        exact = any(exact_match(text, plan.plan) for plan in right[query])
+        apis_right = any(called == sorted(plan.apis) for plan in right[query])
+        judged = [bool(match), exact, hallucinated(text, names), apis_right, bool(match) if apis_right else np.nan]
+        rows.append([*(100.0 * value for value in judged), match.category or "", match.sentence])
     plans = plans.assign(need=plans["query"].map(gold["need"])).reset_index(drop=True)
     return plans.join(pd.DataFrame(rows, columns=[*MEASURES, "failure", "why"]))
-
-
-def spelled_out(prompt: str, tools: Sequence[str], right: Sequence[RightPlan]) -> bool:
-    """Whether a prompt spells out a right plan: its APIs are among the tools, and an acceptable value of each of its
-    required text arguments stands in the prompt; one part of a list will do, and part of a word.
-
-    It bounds what a planner gets that calls only tools it is shown and copies its text arguments.
-    """
-    said = standard_text(prompt)
-
-    def stands(values: list) -> bool:
-        texts = [part for value in values for part in (value if isinstance(value, list) else [value])]
-        needed = MAY_BE_LEFT_OUT not in texts and all(isinstance(part, str) for part in texts)
-        return not needed or any(standard_text(part) in said for part in texts)
-
-    return any(
-        set(plan.apis) <= set(tools)
-        and all(stands(values) for _, arguments in gold_calls(plan.answers) for values in arguments.values())
-        for plan in right
-    )
 
 
 # ---------------------------------------------------------------- values

@@ -74,19 +74,14 @@ class RankerTask:
             {
                 "cosine": cosine_of_pairs(self.pairs, self.vectors, self.tool_vectors),
                 "bm25t": bm25t_scores(self.pairs, self.queries, self.tools.assign(toolbox=0), within=["toolbox"]),
-                "app": pd.Index(self.apps).get_indexer(self.tools["app"])[self.pairs["item_row"]],
+                "app": self.apps.get_indexer(self.tools["app"])[self.pairs["item_row"]],
             }
         )
 
-    @property
-    def apps(self) -> list[str]:
+    @cached_property
+    def apps(self) -> pd.Index:
         """The apps that have tools, in alphabetical order."""
-        return sorted(self.tools["app"].unique())
-
-    @property
-    def cutoffs(self) -> list[int]:
-        """Values of K of interest: 1 to 10, or to the number of tools where there are fewer."""
-        return list(range(1, min(10, len(self.tools)) + 1))
+        return pd.Index(sorted(self.tools["app"].unique()))
 
     @cached_property
     def training(self) -> np.ndarray:
@@ -131,8 +126,8 @@ class RankerTask:
             if n > 1:
                 features[f"item_cosine_mean_{n}"] = np.where(known, part, 0).sum(axis=1) / count
         weight = there / np.log2(np.arange(2, there.shape[1] + 2))
-        in_app = items["app"].to_numpy()[rows][:, :, None] == np.array(self.apps, dtype=object)
-        in_app, app = in_app * weight[:, :, None], pd.Index(self.apps).get_indexer(self.tools["app"])
+        in_app = items["app"].to_numpy()[rows][:, :, None] == self.apps.to_numpy(dtype=object)
+        in_app, app = in_app * weight[:, :, None], self.apps.get_indexer(self.tools["app"])
         for n in APP_DEPTHS:
             total = weight[:, :n].sum(axis=1, keepdims=True)
             features[f"app_mass_{n}"] = (in_app[:, :n].sum(axis=1) / np.where(total > 0, total, np.nan))[:, app]
@@ -232,7 +227,10 @@ class PlanLessons:
         units = task.of_pairs(task.queries[self.unit])[learned]
         if len(set(units)) < 2:
             units = task.of_pairs(task.queries["persona"])[learned]
-        features, how = self.features(outer, context), (CODES, max(task.cutoffs), task.seed, task.threads, RISING)
+        features, how = (
+            self.features(outer, context),
+            (CODES, min(10, len(task.tools)), task.seed, task.threads, RISING),
+        )
         return train(task.pairs[learned], features[learned], task.relevant[learned], units, *how)
 
     def rank(self, context: pd.DataFrame | None) -> pd.DataFrame:

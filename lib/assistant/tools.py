@@ -118,7 +118,7 @@ class ToolWorld:
         for setting, run in (contexts or {}).items():
             before = self.kept.get(f"items of {setting}")
             if before is not None:
-                same = (_rows(run, self.queries, self.items, DEPTH) == before).all(axis=1)
+                same = (rows_of(run, self.queries, self.items, DEPTH) == before).all(axis=1)
                 self.audited, self.agreed = self.audited + len(same), self.agreed + int(same.sum())
                 self.kept = self.kept if same.mean() >= ALIKE else {}
 
@@ -139,11 +139,8 @@ class ToolWorld:
         rank; kept ones, else those of the ranking that `find` gives."""
         queries, among = self.queries if queries is None else queries, self.items if depth == DEPTH else self.tools
         if name not in self.taken:
-            self.taken[name] = self.kept[name] if name in self.kept else _rows(find(), queries, among, depth)
-        rows = self.taken[name]
-        query, place = np.nonzero(rows != NOTHING)
-        ids, items = queries["query"].to_numpy()[query], among["item"].to_numpy()[rows[query, place]]
-        return pd.DataFrame({"query": ids, "item": items, "rank": place + 1})
+            self.taken[name] = self.kept[name] if name in self.kept else rows_of(find(), queries, among, depth)
+        return run_of(self.taken[name], queries, among)
 
     @functools.cached_property
     def contexts(self) -> dict[str, pd.DataFrame]:
@@ -151,16 +148,13 @@ class ToolWorld:
         retrieved for another one, each query's taken once, and all relevant ones in the order of their ids: that of the
         labels starts with the plan's item."""
         found = {
-            setting: self.listed(f"items of {setting}", functools.partial(self._retrieved, setting), DEPTH)
+            setting: self.listed(f"items of {setting}", lambda name=setting: self.whole().contexts[name], DEPTH)
             for setting in (CONTEXT, BY_SEARCH)
         }
         asked = self.queries["query"].to_numpy()
         owner = pd.Series(asked, index=asked[other_rows(len(asked), self.seed)])
         others = found[CONTEXT].assign(query=found[CONTEXT]["query"].map(owner))
         return found | {OTHERS: others, ORACLE: self.oracle}
-
-    def _retrieved(self, setting: str) -> pd.DataFrame:
-        return self.whole().contexts[setting]
 
     def texts(self, setting: str, queries: pd.DataFrame, contexts: Mapping[str, pd.DataFrame]) -> list[str]:
         """What is searched with: each query's text, and its context in words; of the oracle's all items are worded."""
@@ -252,17 +246,24 @@ class ToolWorld:
         for name in names.keys() & self.taken.keys() & self.kept.keys():
             texts = self.texts(names[name], self.queries, self.contexts)
             run = self.by_cosine(asked, self.encode([texts[row] for row in some]))
-            same = (_rows(run, asked, self.tools, LISTED) == self.kept[name][some])[:, :10].all(axis=1)
+            same = (rows_of(run, asked, self.tools, LISTED) == self.kept[name][some])[:, :10].all(axis=1)
             self.audited, self.agreed = self.audited + len(same), self.agreed + int(same.sum())
 
 
-def _rows(run: pd.DataFrame, queries: pd.DataFrame, among: pd.DataFrame, depth: int) -> np.ndarray:
+def rows_of(run: pd.DataFrame, queries: pd.DataFrame, among: pd.DataFrame, depth: int) -> np.ndarray:
     """Row numbers, in `among`, of the first items of each query of a run, (queries, depth)."""
     rows = np.full((len(queries), depth), NOTHING, dtype=np.uint16)
     first = run[(run["rank"] <= depth) & run["query"].isin(queries["query"])]
     place = pd.Index(queries["query"]).get_indexer(first["query"]), first["rank"] - 1
     rows[place] = pd.Index(among["item"]).get_indexer(first["item"])
     return rows
+
+
+def run_of(rows: np.ndarray, queries: pd.DataFrame, among: pd.DataFrame) -> pd.DataFrame:
+    """The run that such rows are of: columns query, item, rank."""
+    query, place = np.nonzero(rows != NOTHING)
+    ids, items = queries["query"].to_numpy()[query], among["item"].to_numpy()[rows[query, place]]
+    return pd.DataFrame({"query": ids, "item": items, "rank": place + 1})
 
 
 def with_labels(frames: Mapping[str, pd.DataFrame], split: str = "") -> pd.DataFrame:

@@ -104,12 +104,10 @@ def test_name_with_two_definitions_keeps_the_first_and_warns(write, caplog):
     ("records", "parts"),
     [
         ([LAMP, {"description": "d"}], ["record 2", "name"]),
-        ([LAMP, {"name": "f", "parameters": []}], ["record 2", "f", "parameters"]),
         ([{"name": "f", "parameters": {"properties": {"x": 5}}}], ["record 1", "f", "parameters.properties.x"]),
         ([{"name": "default"}], ["default", "reserved"]),
         ([], ["no function"]),
         (as_lines([LAMP]) + "{", ["line 2", "not JSON"]),
-        ("[" * 100_000, ["not JSON"]),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -218,7 +216,6 @@ def answer_of(*tools):
 
 
 FORMS = {
-    "OpenAI's newer one": [{"type": "function", **TIDE}],
     "Anthropic": {"tools": [of(SCHEMA, "input_schema")]},
     "MCP, an answer": answer_of(of(SCHEMA)),
     "MCP, pages": as_lines([answer_of(of(SCHEMA)), answer_of(BELL)]),
@@ -250,13 +247,11 @@ NESTED = {
     "reference": {"properties": {"query": REF}},
     "chain through a list": {"properties": {"query": {"$ref": "#/$defs/Many/oneOf/0"}}},
     "or null": {"properties": {"query": {"anyOf": [SCHEMA, {"type": "null"}]}}},
-    "reference, or null": {"properties": {"query": {"$ref": "#/$defs/Many"}}},
     "values of a map": {"properties": {"query": {"additionalProperties": REF}}},
     "items": {"properties": {"query": {"type": "array", "items": REF}}},
     "root reference": REF,
     "root alternatives": {"oneOf": [{"properties": {"code": {"type": "string"}}, "required": ["code"]}, REF]},
     "parts": {"allOf": [REF, {"properties": {"code": {"type": "string"}}, "required": ["code"]}]},
-    "circle": {"properties": {"query": REF, "loop": {"$ref": "#/$defs/Loop"}}},
     "nowhere": {"properties": {"query": REF, "lost": {"$ref": "#/$defs/None"}}},
 }
 

@@ -10,19 +10,15 @@ from lib.assistant.planner import (
     MEASURES,
     NOTHING_FOUND,
     SETTINGS,
-    SOURCES,
     Desk,
     Material,
     naming,
     per_query,
     score_plans,
-    spelled_out,
     values_by_topics,
     with_other_plans,
 )
-from lib.assistant.plans import RightPlan
 from lib.assistant.schemas import InputError
-from lib.assistant.tools import ALONE, BY_SEARCH, CONTEXT, named_world
 
 FUNCTIONS = [
     {
@@ -201,8 +197,7 @@ def test_the_second_step_follows_what_was_planned_not_the_label():
 
 
 def scored(query, texts, gold=GOLD):
-    plans = pd.DataFrame({"query": query, "text": list(texts), "tools": None, "prompt": ""})
-    return score_plans(plans, material_of(gold))
+    return score_plans(pd.DataFrame({"query": query, "text": list(texts)}), material_of(gold))
 
 
 def test_plans_are_scored_by_every_measure():
@@ -240,21 +235,6 @@ def test_a_plan_that_does_as_well_is_right_for_its_query_alone():
     assert scored("q3", OTHERS["plan"])["failure"].tolist() == ["wrong_api"], "without other plans"
 
 
-def test_answerable_means_that_the_prompt_spells_it_out():
-    def share(setting, gold=GOLD, **numbers):
-        there = material_of(gold, **numbers)
-        return score_plans(there.prompted(QUERIES, [setting]).assign(text=""), there)["answerable"].tolist()
-
-    assert np.isnan(share("lower_bound")).all()
-    assert share("upper_bound") == [0, 100, 0]
-    assert share("context_tuned_upper_bound") == [100, 100, 100]
-    assert share("context_tuned_rag") == [0, 100, 100]  # q1: send_mail is not among the first two tools
-    assert share("context_tuned_rag", n_tools=3, n_items=2) == [100, 100, 100]
-    other = [RightPlan(*plan) for plan in OTHERS[["apis", "plan", "answers"]].itertuples(index=False)]
-    assert spelled_out("It is about Steering.", ["open_note"], other)
-    assert not spelled_out("It is about Steering.", ["find_event"], other)
-
-
 def test_values_are_over_topics_known_and_new():
     frames = []
     for setting, n_right in {"rag": 10, "upper_bound": 40}.items():
@@ -271,41 +251,3 @@ def test_values_are_over_topics_known_and_new():
     best = table.loc[("upper_bound", "all", "ast_accuracy")]
     assert best["value"] == best["ci_high"] == 100
     assert 90 < best["ci_low"] < 92  # Wilson for 40 of 40
-
-
-# ---------------------------------------------------------------- the named worlds
-
-SIZE = pd.DataFrame({"persona": [f"p{n % 40}" for n in range(160)], "split": ["training"] * 100 + ["evaluation"] * 60})
-# the first tool of every query
-FIRST = {
-    ALONE: "play_song", BY_SEARCH: "open_note", CONTEXT: "find_place", f"{ALONE}/lambdamart": "play_album",
-    f"{BY_SEARCH}/lambdamart": "read_mail", f"{CONTEXT}/lambdamart": "find_reminder",
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def hard(data):
-    """A small world, and of every evaluation query: one and the same tool first in each run, and an item of its
-    persona: its first by search, its last by LambdaMART."""
-    frames = named_world(data, "hard", SIZE, 3)
-    asked, rows = frames["queries"].query("split == 'evaluation'"), []
-    items = frames["items"].groupby("persona")["item"].agg(["first", "last"])
-    for setting, tool in FIRST.items():
-        for rank, name in enumerate((tool, "call_contact"), start=1):
-            rows.append(pd.DataFrame({"query": asked["query"], "item": name, "rank": rank, "setting": setting}))
-    for context, which in ((BY_SEARCH, "first"), (CONTEXT, "last")):
-        found = {"query": asked["query"], "item": asked["persona"].map(items[which]), "rank": 1}
-        rows.append(pd.DataFrame(found).assign(setting=f"items of {context}"))
-    return frames, pd.concat(rows, ignore_index=True), asked
-
-
-@pytest.mark.parametrize(("context", "which"), [(BY_SEARCH, "first"), (CONTEXT, "last")])
-def test_tools_and_items_are_those_of_the_world_and_context(hard, context, which):
-    frames, ranked, asked = hard
-    prompts = Material.of_world(frames, ranked, context, 1, 1).prompted(asked, SOURCES).set_index("setting")
-    for setting, (tools_from, _) in SOURCES.items():
-        if tools_from not in ("none", "gold"):
-            tool = FIRST[tools_from.replace(CONTEXT, context)]
-            assert all(tools == [tool, "default"] for tools in prompts.loc[setting, "tools"])
-    items = asked["persona"].map(frames["items"].groupby("persona")["item"].agg(which))
-    assert [found[0] for found in prompts.loc["context_tuned_rag", "items"]] == items.tolist()

@@ -125,7 +125,7 @@ def test_a_plan_is_made_from_its_settings_prompt_and_judged(material, planner):
     assert model.prompts == [found["prompt"]]
     assert "Thought: Check." in found["prompt"]
     assert found["text"] == 'find_event(title="Steering round")'
-    assert found[["ast_accuracy", "answerable", "need", "setting"]].tolist() == [100, 100, "late", "context_tuned_rag"]
+    assert found[["ast_accuracy", "need", "setting"]].tolist() == [100, "late", "context_tuned_rag"]
     assert plan(["rag"], material, one, QUERIES[2:])["right_api"].tolist() == [100], "open_note does as well"
     floor = floor_plans(plan(["context_tuned_rag"], material, one, QUERIES[2:]), material)
     assert floor["text"].tolist() == ['find_event(title="Steering round")']
