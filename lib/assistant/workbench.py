@@ -20,11 +20,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from lib.assistant.tools import run_of
 from lib.evaluation.comparison import per_query_scores, random_order_scores
 from lib.retrieval.dense import encode
+from lib.retrieval.lambdamart import hash_of
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs
+from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError, one_line
 
 SOURCE = "https://github.com/olly-styles/WorkBench"
@@ -53,6 +57,9 @@ FILES = [
 ]
 CUTOFFS, TOOL_CUTOFFS = (3, 5, 10), (1, 3, 5)
 SCORES = ["query", "template", "method", "metric", "k", "value"]
+LISTS = Path("data") / "answers" / "workbench.npz"
+LISTED, AUDITED = 10, 10  # items of a kept run; requests of it that are searched for again
+ADDED = ("query_only", "query_plus_semantic_context")  # what tools are searched with
 _CALL = re.compile(r"(\w+\.\w+)\.func")
 
 
@@ -171,12 +178,53 @@ def ranked_by_cosine(
     return rank_pairs(pairs, cosine_of_pairs(pairs, asked, encode(encoder, documents["text"].tolist())))
 
 
-def context_runs(bench: WorkBench, queries: pd.DataFrame, encoders: Mapping[str, object]) -> dict[str, pd.DataFrame]:
-    """All items ranked for each of some rows of `bench.queries`: by BM25T, and by cosine under each encoder."""
-    asked, items = queries.assign(all="all"), bench.items.assign(all="all")
+def kept_runs(bench: WorkBench, weights: str, root: Path = ROOT) -> dict[str, pd.DataFrame]:
+    """The first `LISTED` items, or tools, of each request with a call that come with the project: `semantic` and
+    `finetuned`, by the pretrained encoder and by the fine-tuned one of the project, and each of `ADDED` tools. None for
+    other data or another encoder.
+
+    Args:
+        weights: hash of the pretrained encoder's weights.
+    """
+    try:
+        with np.load(root / LISTS) as file:
+            kept = {name: file[name] for name in file.files}
+    except (OSError, ValueError):
+        return {}
+    if str(kept.pop("key")) != runs_key(bench, weights):
+        return {}
+    asked = answered(bench)
+    return {name: run_of(rows, asked, bench.tools if name in ADDED else bench.items) for name, rows in kept.items()}
+
+
+def runs_key(bench: WorkBench, weights: str) -> str:
+    """SHA-256 of what kept runs depend on."""
+    return hash_of([weights], [bench.queries[["query", "text"]], bench.items, bench.tools])
+
+
+def answered(bench: WorkBench) -> pd.DataFrame:
+    """The requests whose answer has a call: no other has a right tool."""
+    return bench.queries[bench.queries["calls"].map(len) > 0].reset_index(drop=True)
+
+
+def agreed(bench: WorkBench, kept: pd.DataFrame, encoder, seed: int) -> int:
+    """For how many of `AUDITED` requests the kept first ten items are found again, among all that these have and as
+    many others."""
+    some = answered(bench).sample(AUDITED, random_state=seed).reset_index(drop=True)
+    kept = kept[kept["query"].isin(some["query"])]
+    held = bench.items["item"].isin(kept["item"])
+    among = pd.concat([bench.items[held], bench.items[~held].sample(frac=1, random_state=seed).head(held.sum())])
+    again = ranked_by_cosine(some, among, encoder)
+    both = kept.merge(again, on=["query", "item", "rank"])
+    return int((both.groupby("query").size() == LISTED).sum())
+
+
+def context_runs(bench: WorkBench, encoders: Mapping[str, object]) -> dict[str, pd.DataFrame]:
+    """All items ranked for each request with a call: by BM25T, and by cosine under each encoder."""
+    asked, items = answered(bench).assign(all="all"), bench.items.assign(all="all")
     pairs = candidate_pairs(asked, items, "all")
     runs = {"bm25t": rank_pairs(pairs, bm25t_scores(pairs, asked, items, ["all"]))}
-    return runs | {method: ranked_by_cosine(queries, bench.items, encoder) for method, encoder in encoders.items()}
+    return runs | {method: ranked_by_cosine(asked, items, encoder) for method, encoder in encoders.items()}
 
 
 def context_scores(bench: WorkBench, runs: Mapping[str, pd.DataFrame], seed: int) -> pd.DataFrame:
@@ -188,25 +236,23 @@ def context_scores(bench: WorkBench, runs: Mapping[str, pd.DataFrame], seed: int
     return _in_rows(scores.join(floor.set_axis(scores.index)), bench)
 
 
-def tool_scores(bench: WorkBench, context: pd.DataFrame, encoder) -> pd.DataFrame:
-    """Recall of the tools that an answer calls, columns `SCORES`, searched for with the query alone and with context,
-    of the queries whose answer names an item.
-
-    Context is the name of the app of the first item that `context` ranks.
-
-    Args:
-        context: a ranking of the items, for every query with a call.
-        encoder: that reads queries and tools.
-    """
-    asked = bench.queries[bench.queries["calls"].map(len) > 0].reset_index(drop=True)
+def tool_runs(bench: WorkBench, context: pd.DataFrame, encoder) -> dict[str, pd.DataFrame]:
+    """All tools ranked for each request with a call, searched for with the query alone and with context: the name of
+    the app of the first item that `context`, a ranking of the items, has for it."""
+    asked, first = answered(bench), context[context["rank"] == 1].set_index("query")["item"]
     names = bench.items.set_index("item")["app"].map({key: app[0] for key, app in APPS.items()})
-    first = context[context["rank"] == 1].set_index("query")["item"].map(names)
-    added = {"query_only": "", "query_plus_semantic_context": " " + asked["query"].map(first)}
-    runs = {
+    added = dict(zip(ADDED, ("", " " + asked["query"].map(first.map(names))), strict=True))
+    return {
         setting: ranked_by_cosine(asked, bench.tools, encoder, asked["text"].str.strip() + words)
         for setting, words in added.items()
     }
-    named = asked.loc[asked["query"].isin(bench.relevant["query"]), "query"].tolist()
+
+
+def tool_scores(bench: WorkBench, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Recall of the tools that an answer calls, columns `SCORES`, of the queries whose answer names an item; `runs` of
+    `tool_runs`."""
+    asked = answered(bench)["query"]
+    named = asked[asked.isin(bench.relevant["query"])].tolist()
     scores = per_query_scores(runs, bench.called, named, TOOL_CUTOFFS)
     return _in_rows(scores.xs("recall", axis=1, level="metric", drop_level=False), bench)
 

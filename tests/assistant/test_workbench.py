@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant import workbench
+from lib.assistant.tools import rows_of
 from lib.workbook.inputs import InputError
 
 QUERY = "query,answer,base_template"
@@ -91,7 +92,7 @@ def test_missing_files_are_one_sentence(folder, tmp_path):
 def test_the_right_item_is_ranked_first_and_scored(folder, letters):
     bench = workbench.read_workbench(folder)
     bench.queries.loc[0, "text"] = bench.items.loc[0, "text"]
-    runs = workbench.context_runs(bench, bench.queries, {"semantic": letters})
+    runs = workbench.context_runs(bench, {"semantic": letters})
     assert set(runs) == {"bm25t", "semantic"}
     scores = workbench.context_scores(bench, runs, seed=1)
     assert set(scores["query"]) == {"email-1"}  # the only one whose answer names an item
@@ -111,9 +112,26 @@ def test_context_is_the_app_of_the_first_item(folder, letters, monkeypatch):
             "rank": [1, 2, 1],
         }
     )
-    scores = workbench.tool_scores(bench, context, letters)
+    scores = workbench.tool_scores(bench, workbench.tool_runs(bench, context, letters))
     alone, found = read[0], read[2]
     assert alone == ["Delete the mail", "Write to me"]  # a request without a call has no right tool
     assert found == ["Delete the mail Calendar", "Write to me Email"]
     assert set(scores["query"]) == {"email-1"}, "whose answer names an item"
     assert scores.loc[scores["k"] == 3, "value"].eq(100).all()  # there are two tools
+
+
+def test_kept_runs_are_taken_for_the_same_data_and_encoder_and_searched_for_again(folder, letters, monkeypatch):
+    monkeypatch.setattr(workbench, "LISTED", 4)
+    monkeypatch.setattr(workbench, "AUDITED", 2)
+    bench = workbench.read_workbench(folder)
+    run = workbench.context_runs(bench, {"semantic": letters})["semantic"]
+    rows = rows_of(run, workbench.answered(bench), bench.items, 4)
+    path = folder / workbench.LISTS
+    path.parent.mkdir(parents=True)
+    np.savez(path, key=np.array(workbench.runs_key(bench, "weights")), semantic=rows)
+    kept = workbench.kept_runs(bench, "weights", folder)["semantic"]
+    pd.testing.assert_frame_equal(kept, run[["query", "item", "rank"]], check_dtype=False)
+    assert workbench.agreed(bench, kept, letters, 1) == 2
+    assert workbench.agreed(bench, kept.assign(rank=5 - kept["rank"]), letters, 1) == 0
+    assert workbench.kept_runs(bench, "others", folder) == {}
+    assert workbench.kept_runs(bench._replace(items=bench.items[1:]), "weights", folder) == {}
