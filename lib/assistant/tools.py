@@ -118,7 +118,7 @@ class ToolWorld:
         for setting, run in (contexts or {}).items():
             before = self.kept.get(f"items of {setting}")
             if before is not None:
-                same = (rows_of(run, self.queries, self.items, DEPTH) == before).all(axis=1)
+                same = (listed_rows(run, self.queries, self.items, DEPTH) == before).all(axis=1)
                 self.audited, self.agreed = self.audited + len(same), self.agreed + int(same.sum())
                 self.kept = self.kept if same.mean() >= ALIKE else {}
 
@@ -139,7 +139,7 @@ class ToolWorld:
         rank; kept ones, else those of the ranking that `find` gives."""
         queries, among = self.queries if queries is None else queries, self.items if depth == DEPTH else self.tools
         if name not in self.taken:
-            self.taken[name] = self.kept[name] if name in self.kept else rows_of(find(), queries, among, depth)
+            self.taken[name] = self.kept[name] if name in self.kept else listed_rows(find(), queries, among, depth)
         return run_of(self.taken[name], queries, among)
 
     @functools.cached_property
@@ -246,11 +246,11 @@ class ToolWorld:
         for name in names.keys() & self.taken.keys() & self.kept.keys():
             texts = self.texts(names[name], self.queries, self.contexts)
             run = self.by_cosine(asked, self.encode([texts[row] for row in some]))
-            same = (rows_of(run, asked, self.tools, LISTED) == self.kept[name][some])[:, :10].all(axis=1)
+            same = (listed_rows(run, asked, self.tools, LISTED) == self.kept[name][some])[:, :10].all(axis=1)
             self.audited, self.agreed = self.audited + len(same), self.agreed + int(same.sum())
 
 
-def rows_of(run: pd.DataFrame, queries: pd.DataFrame, among: pd.DataFrame, depth: int) -> np.ndarray:
+def listed_rows(run: pd.DataFrame, queries: pd.DataFrame, among: pd.DataFrame, depth: int) -> np.ndarray:
     """Row numbers, in `among`, of the first items of each query of a run, (queries, depth)."""
     rows = np.full((len(queries), depth), NOTHING, dtype=np.uint16)
     first = run[(run["rank"] <= depth) & run["query"].isin(queries["query"])]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant import workbench
-from lib.assistant.tools import rows_of
+from lib.assistant.tools import listed_rows
 from lib.workbook.inputs import InputError
 
 QUERY = "query,answer,base_template"
@@ -125,7 +125,7 @@ def test_kept_runs_are_taken_for_the_same_data_and_encoder_and_searched_for_agai
     monkeypatch.setattr(workbench, "AUDITED", 2)
     bench = workbench.read_workbench(folder)
     run = workbench.context_runs(bench, {"semantic": letters})["semantic"]
-    rows = rows_of(run, workbench.answered(bench), bench.items, 4)
+    rows = listed_rows(run, workbench.answered(bench), bench.items, 4)
     path = folder / workbench.LISTS
     path.parent.mkdir(parents=True)
     np.savez(path, key=np.array(workbench.runs_key(bench, "weights")), semantic=rows)
