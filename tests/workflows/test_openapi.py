@@ -282,9 +282,7 @@ def test_references_to_files_below_the_documents_folder(tmp_path):
     (tmp_path / "outside.json").write_text('{"operationId": "Outside"}')
     home = tmp_path / "parts"
     (home / "ops").mkdir()
-    (home / "ops" / "list.json").write_text(
-        '{"operationId": "ListBoxes", "parameters": [{"$ref": "../row.yaml#/row"}]}'
-    )
+    (home / "ops/list.json").write_text('{"operationId": "ListBoxes", "parameters": [{"$ref": "../row.yaml#/row"}]}')
     (home / "row.yaml").write_text("row: {name: row, in: query}")
     document = swagger()
     document["paths"] = {"/a": {"get": {"$ref": "ops/list.json"}}, "/b": {"get": {"$ref": "../outside.json"}}}
@@ -294,13 +292,6 @@ def test_references_to_files_below_the_documents_folder(tmp_path):
     assert [api.operation for api in catalogue] == ["ListBoxes", "get_b"]
     assert "reference ../outside.json leads nowhere" in warned[0]
     assert catalogue.skipped == [], "parts of a document are no documents"
-
-
-def beside_a_good_one(tmp_path, document, name="boxes.json"):
-    """The catalogue from a folder of this document and one without fault, and the warnings' texts."""
-    (tmp_path / name).write_text(document, encoding="utf-8")
-    (tmp_path / "good.json").write_text(json.dumps(swagger()))
-    return load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +306,9 @@ def beside_a_good_one(tmp_path, document, name="boxes.json"):
     ],
 )
 def test_a_file_that_is_of_no_use_is_skipped_and_counted(tmp_path, text, reason):
-    catalogue, warned = beside_a_good_one(tmp_path, text)
+    (tmp_path / "boxes.json").write_text(text)
+    (tmp_path / "good.json").write_text(json.dumps(swagger()))
+    catalogue, warned = load(tmp_path)
     ((file, why),) = catalogue.skipped
     assert [api.name for api in catalogue] == ["shared_good.GetBox"]
     assert file.endswith("boxes.json")
@@ -329,10 +322,7 @@ def test_a_folder_of_many_odd_files_warns_in_one_line_each(tmp_path):
         (tmp_path / f"odd{number}.json").write_text(json.dumps(swagger(operationId="a b")))
     catalogue, warned = load(tmp_path)
     assert len(catalogue.skipped) == len(catalogue) == 9
-    assert [re.search(r": 9 of 18 files .*(operation id|skipped)", text)[1] for text in warned] == [
-        "operation id",
-        "skipped",
-    ]
+    assert [text.count(": 9 of 18 files have such a warning as ") for text in warned] == [1, 1]
 
 
 def test_a_folder_with_good_and_bad_files(tmp_path):

@@ -112,18 +112,6 @@ def test_samples_nest_and_stay_in_their_split():
     assert len(sample(pairs, "unseen", 5, seed=7)) == 0
 
 
-PAIRS = pd.DataFrame(
-    [
-        ("a", "training", "x;", ["s.On", "s.Post"]),
-        ("b", "training", "y;", ["s.On", "s.Mail"]),
-        ("c", "test", "x;", ["s.On", "s.Post"]),
-        ("d", "test", "z;", ["s.On", "s.Mail", "s.File"]),
-        ("e", "unseen", "u;", ["s.New"]),
-    ],
-    columns=["pair", "split", "dsl", "apis"],
-)
-
-
 class LengthEncoder:
     """Vectors that show how many texts were encoded together."""
 
@@ -142,13 +130,12 @@ def test_sets_that_came_later_move_no_others_vectors(monkeypatch):
 
 
 def test_the_nearest_training_pair_of_each_other_pair():
-    found = nearest_training_pairs(PAIRS, np.array([0, 1, 1]), np.array([0.9, 0.8, 0.1]))
-    assert found["pair"].tolist() == ["c", "d", "e"]
-    assert found["split"].tolist() == ["test", "test", "unseen"]
-    assert found["nearest"].tolist() == ["a", "b", "b"]
-    assert found["cosine"].tolist() == [0.9, 0.8, 0.1]
-    assert found["similarity"].to_numpy() == pytest.approx([1, 2 / 3, 0])
-    assert found["same_flow"].tolist() == [True, False, False]
+    rows = [("a", "training", "x;", ["s.On", "s.Post"]), ("b", "training", "y;", ["s.On", "s.Mail"]),
+            ("c", "test", "x;", ["s.On", "s.Post"]), ("d", "unseen", "z;", ["s.On", "s.Mail", "s.File"])]  # fmt: skip
+    pairs = pd.DataFrame(rows, columns=["pair", "split", "dsl", "apis"])
+    found = nearest_training_pairs(pairs, np.array([0, 1]), np.array([0.9, 0.8]))
+    told = ["c", "test", "a", 0.9, 1.0, True], ["d", "unseen", "b", 0.8, pytest.approx(2 / 3), False]
+    assert found.to_numpy().tolist() == list(told)
 
 
 @pytest.fixture

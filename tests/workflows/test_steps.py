@@ -36,25 +36,18 @@ def test_a_phrase_whose_slots_cannot_be_filled_leaves_no_value(draft):
     assert values == {"name": "x"}
 
 
-MAIL = Operation("mail", "OnMail", "When an email arrives", "Mail", trigger=True,
-           returns=(Field("id", "id:message", summary="message"), Field("head/subject", "subject", summary="subject"),
-                    Field("due", "date", summary="due date")))  # fmt: skip
 CARD_FIELDS = (Field("id", "id:card", summary="card"), Field("subject", "subject", summary="subject"))
 CARD = Operation("board", "GetCard", "Get a card", "Board", returns=CARD_FIELDS)
 
 
-def outputs(api, step=0, variable="x"):
-    return [Output(step, api, variable, output) for output in api.returns]
-
-
 def test_words_for_an_output_tell_it_from_others(draft):
-    subject = outputs(MAIL)[1]
+    subject = VISIBLE[1]
     alone = {describe(seeing(draft(seed), [subject]), subject) for seed in range(40)}
     assert alone == {"the subject", "the subject of the email", "the email's subject"}
-    other = outputs(CARD, 1, "y")[1]
+    other = Output(1, CARD, "y", CARD_FIELDS[1])
     among = {describe(seeing(draft(seed), [subject, other]), subject) for seed in range(40)}
     assert among == alone - {"the subject"}
-    same = Output(1, MAIL, "y", MAIL.returns[1])
+    same = Output(1, TRIGGER, "y", TRIGGER.returns[1])
     assert describe(seeing(draft(), [subject, same]), subject) is None
     assert "its subject" in {describe(seeing(draft(seed), [subject]), subject, possessive=True) for seed in range(40)}
 
