@@ -13,7 +13,6 @@ from lib.workflows.apis import (
     Operation,
 )
 from lib.workflows.catalogue import Catalogue
-from lib.workflows.pairs import read_values
 
 DATA = Path(__file__).parents[2] / "data"
 CONNECTOR = """
@@ -140,13 +139,3 @@ def test_a_catalogue_on_disk_is_the_same_catalogue():
     assert len(lines) == len(again) == 698
     assert again == catalogue
     assert list(again.apis) == list(catalogue.apis)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("subject: [a, b]", "subject: needs at least eight"), ("headline: [a]", "headline: unknown kind")],
-)
-def test_bad_values_name_file_and_kind(tmp_path, text, words):
-    (tmp_path / "values.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=rf"values\.yaml, {words}"):
-        read_values(tmp_path / "values.yaml")
