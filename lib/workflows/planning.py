@@ -150,9 +150,8 @@ class APISampler:
             weights[known.number[api.name]] *= PLANS["again"]
         missing = known.needs @ (1 - self.have)
         weights = np.where(missing == 0, weights, weights * PLANS["looked_up"] if room > 1 else 0.0)
-        weights = np.where(
-            missing > 1, 0.0, np.where(known.destroys & (missing > 0), weights * PLANS["undoes"], weights)
-        )
+        weights = np.where(known.destroys & (missing > 0), weights * PLANS["undoes"], weights)
+        weights = np.where(missing > 1, 0.0, weights)
         return self.with_provider(known.actions[_draw(self.rng, weights)])
 
     def with_provider(self, action: Operation) -> list[Operation]:
