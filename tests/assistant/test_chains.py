@@ -21,7 +21,6 @@ def test_a_rare_kind_gives_all_it_has_and_the_others_fill_up(training):
     assert counts["either"] == (training["kind"] == "either").sum()
     assert counts.sum() == 200
     assert abs(counts["meaning"] - counts["habit"]) <= 1 or counts["habit"] == (training["kind"] == "habit").sum()
-    assert not equal_shares(training, training["kind"], 60, 3).equals(equal_shares(training, training["kind"], 60, 4))
     assert equal_shares(training, training["kind"], 10_000, 3).equals(training)
 
 
@@ -36,8 +35,7 @@ def test_a_writer_learns_from_experts_on_other_personas_and_never_from_the_needs
     assert not set(learned["persona"]) & set(asked["persona"])
     assert asked["kind"].value_counts().max() <= 8
     alone, nobody = taught_and_asked(training[training["persona"] == "p1"], [], 10, 10, seed=2)
-    assert len(alone)
-    assert nobody.empty
+    assert len(alone) > 0 == len(nobody)
 
 
 def test_personas_are_cut_in_two_in_the_ratio_of_the_sizes(training):

@@ -19,7 +19,6 @@ class ByOpens:
     """A ranker that knows but one feature."""
 
     def predict(self, features):
-        self.seen = features["bm25t"].to_numpy()
         return features["opens"].to_numpy(dtype=float)
 
 
@@ -72,15 +71,6 @@ def test_labels_add_the_upper_bounds_and_a_verdict(assistant):
     assert answer.loc["lower_bound", "failure"] == "unparsed"
     with pytest.raises(InputError, match="nobody who asks is called 'c'"):
         assistant.question(7, "c")
-
-
-def test_the_ranker_sees_text_scores_as_it_learned_from_them(assistant, tables):
-    """Of another length normalisation than BM25T's usual one, BM25T's scores are others."""
-    request, found = tables["queries"].iloc[[1]].assign(text="flour and water"), []
-    for assistant.bm25_b in (0.0, 0.75):
-        assert set(assistant.context(request)["item"]) == {"b-note", "b-song"}
-        found.append(assistant.ranker.seen)
-    assert (found[0] != found[1]).any()
 
 
 def test_missing_artifacts_are_named_with_their_notebooks(tmp_path):
