@@ -147,10 +147,11 @@ class ToolWorld:
         """The first items of each evaluated query by setting, columns query, item, rank: retrieved (see `Whole`), those
         retrieved for another one, each query's taken once, and all relevant ones in the order of their ids: that of the
         labels starts with the plan's item."""
-        found = {
-            setting: self.listed(f"items of {setting}", lambda name=setting: self.whole().contexts[name], DEPTH)
-            for setting in (CONTEXT, BY_SEARCH)
-        }
+
+        def retrieved(setting: str) -> Callable[[], pd.DataFrame]:
+            return lambda: self.whole().contexts[setting]
+
+        found = {name: self.listed(f"items of {name}", retrieved(name), DEPTH) for name in (CONTEXT, BY_SEARCH)}
         asked = self.queries["query"].to_numpy()
         owner = pd.Series(asked, index=asked[other_rows(len(asked), self.seed)])
         others = found[CONTEXT].assign(query=found[CONTEXT]["query"].map(owner))
