@@ -1,11 +1,14 @@
 """One request through retrieval and a model that answers what it is told to, and the flow beside the catalogue."""
 
 import functools
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from lib.workbook.artifacts import ArtifactError
+from lib.workbook.artifacts import ArtifactError, Workbook
+from lib.workbook.parameters import Parameters
 from lib.workflows.explorer import FlowWriter, checks, open_writer
 
 FORM = 'x = await shared_microsoftforms.CreateFormWebhook({"form_id": "Leads"});'
@@ -13,23 +16,40 @@ MAIL = 'shared_office365.SendEmailV2({"emailMessage/To": "a@b.c"});'
 POST = 'shared_teams.PostMessageToConversation({"poster": "Flow bot"});'
 
 
-@pytest.fixture
-def models(writing_model):
-    return {
-        "untuned": writing_model(f"{FORM}\n{POST}\n\nRequest: more"),
-        "finetuned": writing_model(f"{FORM}\n<END>"),
-    }
+class Model:
+    """Answers every prompt alike and keeps what it was asked; a token is a word, and 500 fit."""
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, []
+        self.config = SimpleNamespace(max_position_embeddings=500)
+        self.tokenizer = lambda text, **_: {"input_ids": text.split()}
+
+    def generate(self, prompts, **settings):
+        self.asked.append((*prompts, settings))
+        self.finished, self.costs = [True], [SimpleNamespace(tokens_in=1, tokens_out=3)]
+        return [self.answer]
 
 
 @pytest.fixture
-def writer(four_flows, catalogue, models):
-    training = four_flows[four_flows["split"] == "training"].reset_index(drop=True)
+def models():
+    return {"untuned": Model(f"{FORM}\n{POST}\n\nRequest: more"), "finetuned": Model(f"{FORM}\n<END>")}
+
+
+@pytest.fixture
+def writer(catalogue, models):
+    form, mail, post = (flow.split("await ")[-1].split("(")[0] for flow in (FORM, MAIL, POST))
+    training = pd.DataFrame(
+        {
+            "pair": ["training-0", "training-1", "training-2"],
+            "request": ["Mail me forms", "Post the forms", "Mail and post"],
+            "dsl": [f"{FORM}\n{MAIL}", f"{FORM}\n{POST}", f"{FORM}\n{MAIL}\n{POST}"],
+            "apis": [[form, mail], [form, post], [form, mail, post]],
+        }
+    )
     vectors = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
-
-    def encode(texts):
-        return np.float32([[0.8, 0.6]] * len(texts))
-
-    return FlowWriter(training, catalogue, vectors, encode, functools.cache(models.pop), 32)
+    return FlowWriter(
+        training, catalogue, vectors, lambda texts: np.float32([[0.8, 0.6]]), functools.cache(models.pop), 32
+    )
 
 
 def test_the_untuned_model_reads_few_shots_and_definitions(writer, models):
@@ -61,10 +81,9 @@ def test_the_fine_tuned_model_reads_the_request_alone_and_is_held_to_the_catalog
     assert '"CreateFormWebhook"' in grammar
 
 
-def test_missing_artifacts_are_named_with_their_notebooks(flow_book):
-    (flow_book.data / "adapters/nl2dsl_2/training.json").unlink()
-    with pytest.raises(ArtifactError, match=r"08_dsl_retrieval \(adapters/nl2dsl_2/training.json\): run"):
-        open_writer(flow_book)
+def test_missing_artifacts_are_named_with_their_notebooks(tmp_path):
+    with pytest.raises(ArtifactError, match=r"01_data_gen \(flows.parquet, catalogue.jsonl\)"):
+        open_writer(Workbook("explore_workflows", Parameters(profile="smoke"), tmp_path))
 
 
 def test_a_flow_is_checked_against_the_catalogue(catalogue):

@@ -2,7 +2,6 @@
 
 import hashlib
 import random
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,17 +12,14 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import Call, Flow, Object, calls, nodes, parse, print_flow, validate
-from lib.workflows.pairs import read_values
 
-DATA = Path(__file__).parents[2] / "data"
 END = 0
 STOP = ["\n\n", "<END>"]
 
 
 @pytest.fixture(scope="module")
-def flows(catalogue):
-    sizes = {"training": 60, "test": 20, "unseen": 20}
-    return generate(catalogue, read_values(DATA / "values.yaml"), sizes)["dsl"].tolist()
+def flows(catalogue, values):
+    return generate(catalogue, values, {"training": 60, "test": 20, "unseen": 20})["dsl"].tolist()
 
 
 @pytest.fixture(scope="module")
