@@ -29,7 +29,7 @@ from lib.retrieval.stores import (
     rank_pairs,
     relevant_pairs_mask,
 )
-from lib.workbook.artifacts import atomic_path
+from lib.workbook.parts import keep_arrays, kept_arrays
 
 WHOLE = "lambdamart"  # the ranking by one LambdaMART of all stores
 STORES = "lambdamart store by store"  # ranks start anew in each store
@@ -240,19 +240,16 @@ class Kept:
         self.key, self.own, self.shipped = key, paths[-1], False
         self.arrays: dict[str, np.ndarray] = {}
         for path in paths[::-1]:
-            if path.exists():
-                with np.load(path) as file:
-                    if str(file["key"]) == key:
-                        self.arrays |= {name: file[name] for name in file.files}
-                        self.shipped = path == paths[0] != self.own
+            if found := kept_arrays(path, key):
+                self.arrays |= found
+                self.shipped = path == paths[0] != self.own
 
     def take(self, group: str, compute: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
         """The arrays of a group by name."""
         group = f"{group}/"
         if not any(name.startswith(group) for name in self.arrays):
             self.arrays |= {group + name: values for name, values in compute().items()}
-            with atomic_path(self.own) as temporary, open(temporary, "wb") as file:
-                np.savez_compressed(file, allow_pickle=False, **self.arrays | {"key": np.array(self.key)})
+            keep_arrays(self.own, self.arrays, self.key)
         found = {name: values for name, values in self.arrays.items() if name.startswith(group)}
         return {name.removeprefix(group): values for name, values in found.items()}
 

@@ -28,7 +28,7 @@ from lib.generation.models import locate
 from lib.retrieval.dense import load_encoder, search, weights_hash
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, folds_of, nested_sample, rank_pairs, seeded_order
 from lib.retrieval.training import Finetuning, finetune_encoder, hardest_negatives, training_rows
-from lib.workbook.artifacts import atomic_path
+from lib.workbook.parts import keep_arrays, kept_arrays
 
 HARDEST = 8  # wrong items of the persona that a query's negatives are drawn from
 KEPT = Path("data/answers/search")  # folder of what comes with the project, a file an encoder
@@ -176,11 +176,9 @@ def find(
     for frame in queries:
         digest.update(frame[["query", "persona", "text"]].to_json(orient="values").encode())
     pairs, path = candidate_pairs(asked, lessons.items, on="persona"), root / KEPT / f"{name}.npz"
-    if path.exists():
-        with np.load(path) as file:
-            if str(file["key"]) == digest.hexdigest():
-                run = rank_pairs(pairs, file["cosines"])
-                return Found(file["cosines"], run, int(file["rows"]), float(file["loss"]), True)
+    if kept := kept_arrays(path, digest.hexdigest()):
+        run = rank_pairs(pairs, kept["cosines"])
+        return Found(kept["cosines"], run, int(kept["rows"]), float(kept["loss"]), True)
     if folder is None:
         return None
     rows = lessons.rows(name, learned)
@@ -192,8 +190,8 @@ def find(
     precision = np.float16 if name.startswith("without") else np.float32
     cosines = pairs.merge(run, on=["query", "item"], how="left")["score"].to_numpy(precision)
     if keep:
-        with atomic_path(path) as temporary, open(temporary, "wb") as file:
-            np.savez_compressed(file, key=digest.hexdigest(), cosines=cosines, rows=len(rows), loss=loss)
+        arrays = {"cosines": cosines, "rows": np.array(len(rows)), "loss": np.array(loss)}
+        keep_arrays(path, arrays, digest.hexdigest())
     return Found(cosines, run, len(rows), loss, False)
 
 

@@ -27,7 +27,8 @@ from lib.assistant.world import frames as world_frames
 from lib.evaluation.comparison import per_query_scores
 from lib.retrieval.lambdamart import hash_of, how_trained
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, seeded_order
-from lib.workbook.artifacts import ROOT, Workbook, atomic_path, sha256_of
+from lib.workbook.artifacts import ROOT, Workbook, sha256_of
+from lib.workbook.parts import add_arrays
 
 # What is ranked with: the query alone, or with context beside it.
 ALONE, CONTEXT, BY_SEARCH = "query_only", "query_plus_context", "query_plus_semantic_context"
@@ -95,7 +96,7 @@ class ToolWorld:
             frames: queries, gold, items, other_plans of evaluation at least, and toolbox.
             encode: texts to unit-length embeddings, (texts, dimensions).
             whole: gives the world with its training side; called once, where something is not kept.
-            kept: lists that were found in this world (`kept_lists`).
+            kept: lists that were found in this world, by name.
             contexts: today's, where they are at hand. Kept lists that were found with others are not taken.
         """
         self.queries = with_labels(frames, "evaluation")
@@ -404,24 +405,10 @@ def world_key(frames: Mapping[str, pd.DataFrame], encoder: str, seed: int, data:
     return hash_of(settings, [frames[name] for name in names])
 
 
-def kept_lists(key: str, root: Path = ROOT) -> dict[str, np.ndarray]:
-    """The lists of a world that come with the project, by name; none where the file is missing or damaged."""
-    try:
-        with np.load(root / LISTS) as file:
-            return {name.removeprefix(f"{key} "): file[name] for name in file.files if name.startswith(key)}
-    except (OSError, ValueError):
-        return {}
-
-
 def ship_tool_lists(book: Workbook, root: Path = ROOT, **_) -> str:
     """Put the lists of notebook 06's run beside those that come with the project; see
     `lib.workbook.parts.Recipe.make`."""
-    found, there = book.read_arrays("tool_lists"), kept_lists("", root)
-    if found.keys() <= there.keys():
-        return ""
-    with atomic_path(root / LISTS) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **(found | there))
-    return "those of notebook 06"
+    return "those of notebook 06" if add_arrays(root / LISTS, book.read_arrays("tool_lists")) else ""
 
 
 # ---------------------------------------------------------------- rankings

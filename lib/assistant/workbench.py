@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from lib.assistant.tools import run_of
@@ -30,6 +29,7 @@ from lib.retrieval.lambdamart import hash_of
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError, one_line
+from lib.workbook.parts import kept_arrays
 
 SOURCE = "https://github.com/olly-styles/WorkBench"
 ANSWERS = "queries_and_answers"
@@ -186,20 +186,9 @@ def kept_runs(bench: WorkBench, weights: str, root: Path = ROOT) -> dict[str, pd
     Args:
         weights: hash of the pretrained encoder's weights.
     """
-    try:
-        with np.load(root / LISTS) as file:
-            kept = {name: file[name] for name in file.files}
-    except (OSError, ValueError):
-        return {}
-    if str(kept.pop("key")) != runs_key(bench, weights):
-        return {}
-    asked = answered(bench)
+    key = hash_of([weights], [bench.queries[["query", "text"]], bench.items, bench.tools])
+    kept, asked = kept_arrays(root / LISTS, key), answered(bench)
     return {name: run_of(rows, asked, bench.tools if name in ADDED else bench.items) for name, rows in kept.items()}
-
-
-def runs_key(bench: WorkBench, weights: str) -> str:
-    """SHA-256 of what kept runs depend on."""
-    return hash_of([weights], [bench.queries[["query", "text"]], bench.items, bench.tools])
 
 
 def answered(bench: WorkBench) -> pd.DataFrame:

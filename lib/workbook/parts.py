@@ -1,14 +1,18 @@
-"""Trained parts that come with the project: `data/trained/<part>/`.
+"""Trained parts that come with the project, `data/trained/<part>/`; and arrays that take long, `data/answers/*.npz`.
 
 A part is a LoRA adapter in peft's format, its weights in bfloat16, and `training.json`, the record of its training. It
 is used only where base model, training pairs and settings are those that the caller asks for: another world, or another
 learning rate, is trained for anew.
+
+Arrays are found by a key, SHA-256 of all that they depend on. A file is of one key, under the name `key`, or its names
+begin with theirs.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
@@ -171,3 +175,34 @@ def ship_made(name: str, output: Path, made: Adapter, source: str, about: Mappin
     ship(output, name, source, root, about)
     last = made.curve["loss"].tail(50).mean()
     return f"{made.rows:,} rows in {made.seconds:.0f} s on {made.device}, mean loss of the last steps {last:.4f}"
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def kept_arrays(path: Path, key: str = "") -> dict[str, np.ndarray]:
+    """The arrays of a file by name, its key aside: those under a key (empty: all); none where the file is of another
+    key, missing or damaged."""
+    try:
+        with np.load(path) as file:
+            names = [name for name in file.files if name != "key"]
+            if "key" in file.files:
+                names, key = names if key in ("", str(file["key"])) else [], ""
+            return {name.removeprefix(key).strip(): file[name] for name in names if name.startswith(key)}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        return {}
+
+
+def keep_arrays(path: Path, arrays: Mapping[str, np.ndarray], key: str = "") -> None:
+    """Write a file of arrays by name, of one key or, where names begin with theirs, of several."""
+    of_key = {"key": np.array(key)} if key else {}
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **{**arrays, **of_key})
+
+
+def add_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> int:
+    """Put arrays, whose names begin with their keys, beside those of a file; says how many it did not have."""
+    there = kept_arrays(path)
+    if fresh := len(arrays.keys() - there.keys()):
+        keep_arrays(path, {**there, **arrays})
+    return fresh

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,9 +19,9 @@ import pandas as pd
 from lib.generation.models import locate
 from lib.retrieval.dense import encode, load_encoder, weights_hash
 from lib.retrieval.neighbours import nearest
-from lib.workbook.artifacts import ROOT, Workbook, atomic_path, sha256_of
+from lib.workbook.artifacts import ROOT, Workbook, sha256_of
 from lib.workbook.machine import cores
-from lib.workbook.parts import WEIGHTS
+from lib.workbook.parts import WEIGHTS, add_arrays, kept_arrays
 from lib.workflows.clauses import clause_definitions
 from lib.workflows.pairs import request_vectors
 
@@ -86,20 +85,20 @@ class Search:
             return np.empty((len(queries), k), dtype=np.int64), np.zeros(len(queries))
         known = self.base, sha256_of(self.adapter / WEIGHTS) if self.adapter else ""
         key = hashlib.sha256(json.dumps([how, *known, documents, queries]).encode()).hexdigest()
-        shipped, own = (read_lists(path, key) for path in (self.root / SHIPPED, self.data / OWN))
-        for kept in (shipped, own):
-            if key in kept and kept[key].shape[1] >= k:
-                rows = kept[key][:, :k].astype(np.int64)
-                if kept is shipped:
+        for path in (self.root / SHIPPED, self.data / OWN):
+            kept = kept_arrays(path, key)
+            if kept and kept[""].shape[1] >= k:
+                rows = kept[""][:, :k].astype(np.int64)
+                if path == self.root / SHIPPED:
                     rng = np.random.default_rng(int(key[:8], 16))
                     some = rng.permutation(len(queries))[:AUDITED]
                     among = np.union1d(rows[some], rng.permutation(len(documents))[:OTHERS])
                     again, _ = find([documents[row] for row in among], [queries[row] for row in some])
                     self.audited += len(some)
                     self.agreed += int((among[again] == rows[some]).all(axis=1).sum())
-                return rows, kept[f"{key} cosine"]
+                return rows, kept["cosine"]
         rows, cosines = find(documents, queries, whole=True)
-        add_lists(self.data / OWN, {key: rows.astype(np.uint32), f"{key} cosine": cosines.astype(np.float32)})
+        add_arrays(self.data / OWN, {key: rows.astype(np.uint32), f"{key} cosine": cosines.astype(np.float32)})
         return rows, cosines
 
 
@@ -126,25 +125,7 @@ def near_training(search: Search, pairs: pd.DataFrame, asked: pd.DataFrame, k: i
     return search.nearest(documents, queries, max(k, DEPTH), vectors)
 
 
-def read_lists(path: Path, key: str = "") -> dict[str, np.ndarray]:
-    """The lists of a file, or those whose names begin with a key; none where it is missing or damaged."""
-    try:
-        with np.load(path) as file:
-            return {name: file[name] for name in file.files if name.startswith(key)}
-    except (OSError, ValueError, zipfile.BadZipFile):
-        return {}
-
-
-def add_lists(path: Path, lists: dict[str, np.ndarray]) -> None:
-    """Put lists beside those of a file."""
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **(read_lists(path) | lists))
-
-
 def ship_lists(book: Workbook, root: Path = ROOT, **_) -> str:
     """Put the lists that a run has found beside those that come with the project; see `lib.workbook.parts.Recipe`."""
-    found = read_lists(book.data / OWN)
-    if found.keys() <= read_lists(root / SHIPPED).keys():
-        return ""
-    add_lists(root / SHIPPED, found)
-    return f"{len(found) // 2} sets of lists"
+    found = kept_arrays(book.data / OWN)
+    return f"{len(found) // 2} sets of lists" if add_arrays(root / SHIPPED, found) else ""

@@ -178,7 +178,7 @@ def test_orders_and_rankers_are_kept_under_their_key_and_rank_as_they_did(task, 
     ranker = again.rankers("whole", lambda: 1 / 0)["all"]
     np.testing.assert_array_equal(ranker.predict(task.features), fitted[0].predict(task.features))
     assert again.take("others", lambda: {"x": scores})["x"] is scores
-    assert {name.partition("/")[0] for name in Kept(task, "key", own).arrays} == {"known", "whole", "others", "key"}
+    assert {name.partition("/")[0] for name in Kept(task, "key", own).arrays} == {"known", "whole", "others"}
     with pytest.raises(ZeroDivisionError):
         Kept(task, "another", *paths).scores("known", lambda: 1 / 0)
 

@@ -19,7 +19,6 @@ from lib.assistant.tools import (
     Whole,
     asked_part,
     context_words,
-    kept_lists,
     learned_world,
     named_world,
     rank_tools,
@@ -31,6 +30,7 @@ from lib.assistant.tools import (
 )
 from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import notebook_parameters
+from lib.workbook.parts import kept_arrays
 
 TOOLS = pd.DataFrame(
     {
@@ -306,8 +306,7 @@ def test_kept_lists_are_taken_and_some_are_searched_for_again(whole, ranked, tmp
     book.write_arrays("tool_lists", {f"k {name}": rows for name, rows in world.taken.items()})
     assert ship_tool_lists(book, tmp_path)
     assert not ship_tool_lists(book, tmp_path), "they are there"
-    assert kept_lists("other", tmp_path) == {}
-    again = ToolWorld(whole["hard"], letters, never, kept_lists("k", tmp_path), 3)
+    again = ToolWorld(whole["hard"], letters, never, kept_arrays(tmp_path / module.LISTS, "k"), 3)
     again.choose_wording(CONTEXT, 12)
     for name, run in runs_in(again).items():
         pd.testing.assert_frame_equal(run, before[name])

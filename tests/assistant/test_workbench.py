@@ -6,7 +6,9 @@ import pytest
 
 from lib.assistant import workbench
 from lib.assistant.tools import listed_rows
+from lib.retrieval.lambdamart import hash_of
 from lib.workbook.inputs import InputError
+from lib.workbook.parts import keep_arrays
 
 QUERY = "query,answer,base_template"
 
@@ -126,9 +128,8 @@ def test_kept_runs_are_taken_for_the_same_data_and_encoder_and_searched_for_agai
     bench = workbench.read_workbench(folder)
     run = workbench.context_runs(bench, {"semantic": letters})["semantic"]
     rows = listed_rows(run, workbench.answered(bench), bench.items, 4)
-    path = folder / workbench.LISTS
-    path.parent.mkdir(parents=True)
-    np.savez(path, key=np.array(workbench.runs_key(bench, "weights")), semantic=rows)
+    key = hash_of(["weights"], [bench.queries[["query", "text"]], bench.items, bench.tools])
+    keep_arrays(folder / workbench.LISTS, {"semantic": rows}, key)
     kept = workbench.kept_runs(bench, "weights", folder)["semantic"]
     pd.testing.assert_frame_equal(kept, run[["query", "item", "rank"]], check_dtype=False)
     assert workbench.agreed(bench, kept, letters, 1) == 2

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 from lib.retrieval.neighbours import nearest
+from lib.workbook.parts import kept_arrays
 from lib.workflows import search as module
 from lib.workflows.few_shots import asked_requests
-from lib.workflows.search import OWN, SHIPPED, Search, near_training, read_lists, ship_lists
+from lib.workflows.search import OWN, SHIPPED, Search, near_training, ship_lists
 from tests.retrieval.conftest import WORDS, build_encoder
 
 
@@ -65,7 +66,9 @@ def test_what_was_kept_wrong_is_told(open_search, texts, tmp_path):
     first = open_search()
     first.nearest(texts[:40], texts[40:], 6)
     shipped_by(first, tmp_path)
-    lists = {name: rows if "cosine" in name else rows[:, ::-1] for name, rows in read_lists(tmp_path / SHIPPED).items()}
+    lists = {
+        name: rows if "cosine" in name else rows[:, ::-1] for name, rows in kept_arrays(tmp_path / SHIPPED).items()
+    }
     np.savez(tmp_path / SHIPPED, **lists)
     second = open_search("another run")
     second.nearest(texts[:40], texts[40:], 6)
