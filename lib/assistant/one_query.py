@@ -150,16 +150,16 @@ def time_queries(
 
 
 def chain_times(
-    model, texts: Sequence[str], prompts: Sequence[str], encode: Callable[[str], Any], remote: bool, **settings
+    model, texts: Sequence[str], prompts: Sequence[str], encode: Callable[[str], Any], recorded: bool, **settings
 ) -> list[float]:
     """Milliseconds of writing a chain of thought anew, as an answer to each of `prompts` about `texts` with these
-    settings of `generate`, and of embedding it with its query, one query after the other. Of a model behind an endpoint
-    (`remote`), which may have made us wait and ask again, the request that brought the answer counts."""
+    settings of `generate`, and of embedding it with its query, one query after the other. Where they are `recorded`, an
+    answer's own seconds count: of kept ones, and of an endpoint, which may have made us wait and ask again."""
     model.generate(list(prompts[:1]), **settings)  # loads the model
     times = []
     for text, prompt in zip(texts, prompts, strict=True):
         took, answers = milliseconds(model.generate, [prompt], **settings)
-        took = 1000 * model.costs[0].seconds if remote else took
+        took = 1000 * model.costs[0].seconds if recorded else took
         times.append(took + milliseconds(encode, f"{text} {answers[0]}")[0])
     return times
 
