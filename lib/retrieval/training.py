@@ -1,6 +1,6 @@
 """Training text encoders: all weights, a LoRA adapter, or a linear map upon a frozen encoder.
 
-One loop over batches (`lib.workbook.training.take_steps`); what differs is what is trained, and the loss of a batch:
+What differs is what is trained, and the loss of a batch:
 
 - all weights, on queries and documents: a softmax over a query's relevant document, an irrelevant one of the collection
   that it searches, and the documents of the batch's other queries (Oord et al. 2018, arXiv:1807.03748). Some of these
@@ -36,6 +36,7 @@ RECORD = "finetuning.json"
 RANKED, SCORED = ["query", "positive", "negative"], ["sentence1", "sentence2"]
 CHECKPOINT_EVERY = 50  # steps of the training of an adapter
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
+MAP_EPOCHS, MAP_RATE = 2, 3e-3  # of a map: times that each query is seen, and Adam's learning rate at its highest
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,6 @@ class Tuning:
     learning_rate: float = 1e-3  # of AdamW at its highest
     batch_size: int = 64  # rows a step
     seed: int = 0  # of its first weights and the order of the rows
-
-
-# ---------------------------------------------------------------- rates, batches, records
 
 
 def rise_and_fall(step: int, steps: int, highest: float) -> float:
@@ -93,23 +91,20 @@ def record_of(curve: list[list[float]], lengths: np.ndarray) -> dict:
 
 def encoder_tokens(encoder, texts) -> list[list[int]]:
     """Token ids of each text as the encoder reads it, its window included; equal texts are read once."""
-    unique = list(dict.fromkeys(texts))
-    ids = encoder.tokenizer(unique, truncation=True, max_length=encoder.max_seq_length)["input_ids"]
-    known = dict(zip(unique, ids, strict=True))
-    return [known[text] for text in texts]
+    place, unique = pd.factorize(texts)
+    ids = encoder.tokenizer(unique.tolist(), truncation=True, max_length=encoder.max_seq_length)["input_ids"]
+    return [ids[number] for number in place]
 
 
-# ---------------------------------------------------------------- all weights: queries and documents
+def known_by(settings: Finetuning | Tuning, **content: str) -> dict[str, Any]:
+    """What a training is known by, and the SHA-256 of all that as `run`."""
+    known = {**content, "settings": asdict(settings), "bfloat16": has_bfloat16(), "code": code_hashes(__file__)}
+    return {"run": hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest(), **known}
 
 
 def hardest_negatives(pairs: pd.DataFrame, scores: np.ndarray, qrels: pd.DataFrame, number: int) -> pd.DataFrame:
-    """The candidates of each query that score highest without being relevant, at most `number`: columns query, rank
-    (from 1), item.
-
-    Args:
-        pairs: candidates, from `lib.retrieval.stores.candidate_pairs`; `scores` has one a pair, such as a cosine.
-        qrels: columns query, item: what is relevant.
-    """
+    """The candidates of each query that score highest (one score a pair) without being relevant (not in `qrels`,
+    columns query, item), at most `number`: columns query, rank (from 1), item."""
     irrelevant = ~relevant_pairs_mask(pairs, qrels)
     ranked = rank_pairs(pairs[irrelevant].reset_index(drop=True), np.asarray(scores)[irrelevant])
     return ranked.loc[ranked["rank"] <= number, ["query", "rank", "item"]].reset_index(drop=True)
@@ -119,15 +114,11 @@ def training_rows(
     queries: pd.DataFrame, items: pd.DataFrame, qrels: pd.DataFrame, negatives: pd.DataFrame, epochs: int, seed: int
 ) -> pd.DataFrame:
     """Texts to train on: each query once an epoch, with one of its relevant documents and one of its negatives, drawn
-    at random; in the next epoch comes another of each, as long as there are any.
+    at random; in the next epoch comes another of each, as long as there are any. Columns query, positive, negative
+    (texts), `epochs` rows for each query that has both.
 
-    Args:
-        queries, items, qrels: columns query, text; item, text; and query, item.
-        negatives: from `hardest_negatives`. A draw from the hardest few teaches more than always the hardest, which is
-            often an item of the same matter.
-
-    Returns:
-        columns query, positive, negative (texts), `epochs` rows for each query that has both.
+    `negatives` are from `hardest_negatives`: a draw from the hardest few teaches more than always the hardest, which is
+    often an item of the same matter.
     """
     text = items.set_index("item")["text"]
     rows = queries[["query", "text"]].merge(pd.DataFrame({"epoch": np.arange(epochs)}), how="cross")
@@ -145,40 +136,26 @@ def training_rows(
 def finetune_encoder(
     path: str, rows: pd.DataFrame, output: str | Path, settings: Finetuning = Finetuning(), progress: bool = False
 ) -> tuple[Any, dict]:
-    """Fine-tune all weights of an encoder and write it to the folder `output`, which `load_encoder` reads.
-
-    A finished run with the same encoder, rows and settings is not repeated. bfloat16 is used where the processor
-    computes it.
+    """Fine-tune all weights of an encoder on `training_rows` and write it to the folder `output`, unless a finished run
+    with the same encoder, rows and settings did. bfloat16 is used where the processor computes it.
 
     Returns the encoder, and the record of its training: curve (lists of step, from 1, and loss, nats), rows, tokens (of
-    all texts trained on, padding excluded), seconds.
-
-    Args:
-        path: see `load_encoder`.
-        rows: columns query, positive, negative, see `training_rows`. Further columns are ignored.
-
-    Raises:
-        ValueError, KeyError: there is no row, or a column is missing.
-        ArtifactError: the folder cannot be written.
+    all texts trained on, padding excluded), seconds. Raises ValueError where there is no row, KeyError where a column
+    is missing, ArtifactError where the folder cannot be written.
     """
     if rows.empty:
         raise ValueError("there is nothing to train on: no query with both a relevant and an irrelevant document")
     rows, output = rows[RANKED], Path(output)
     encoder = load_encoder(path)
-    content = {
-        "encoder": weights_hash(encoder, f"{encoder} {encoder.max_seq_length}"),
-        "rows": hashlib.sha256(rows.to_json(orient="split").encode()).hexdigest(),
-        "settings": asdict(settings),
-        "bfloat16": has_bfloat16(),
-        "code": code_hashes(__file__),
-    }
-    run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    weights = weights_hash(encoder, f"{encoder} {encoder.max_seq_length}")
+    source = hashlib.sha256(rows.to_json(orient="split").encode()).hexdigest()
+    known = known_by(settings, encoder=weights, rows=source)
     try:
         record = json.loads((output / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         record = {}
-    if record.get("run") != run:
-        record = {"run": run, **content, **train_whole(encoder, rows, settings, progress)}
+    if record.get("run") != known["run"]:
+        record = known | train_whole(encoder, rows, settings, progress)
         with atomic_folder(output) as fresh:
             encoder.save_pretrained(str(fresh), create_model_card=False)
             (fresh / RECORD).write_text(json.dumps(record) + "\n", encoding="utf-8")
@@ -230,9 +207,6 @@ def softmax_loss(queries, documents, scale: float):
     return -(logits.diagonal() - torch.logsumexp(logits, dim=1)).mean()
 
 
-# ---------------------------------------------------------------- a LoRA adapter: scored pairs
-
-
 def tune_encoder(
     path: str,
     rows: pd.DataFrame,
@@ -241,39 +215,27 @@ def tune_encoder(
     threads: int | None = None,
     progress: bool = False,
 ) -> Adapter:
-    """Train an adapter and write it to the folder `output`, which `load_encoder(path, adapter=output)` reads.
+    """Train an adapter on `rows` (columns sentence1, sentence2, score from 0 to 1) and write it to the folder `output`,
+    which `load_encoder(path, adapter=output)` reads.
 
     A run that was killed goes on from its last whole checkpoint (beside `output`, removed at the end) and gives the
     same adapter; a finished run with the same encoder, rows and settings is not repeated. The frozen encoder computes
-    in bfloat16 where the machine has it, without dropout; adapter, pooling and loss are in float32.
-
-    Args:
-        path, threads: see `load_encoder`.
-        rows: columns sentence1, sentence2, score (0-1), each row once an epoch. Further columns are ignored.
-
-    Raises:
-        ValueError, KeyError: there is no row, or a column is missing.
-        ArtifactError: a checkpoint or the adapter cannot be written.
+    in bfloat16 where the machine has it, without dropout; adapter, pooling and loss are in float32. Raises ValueError
+    where there is no row, KeyError where a column is missing, ArtifactError where nothing can be written.
     """
     if rows.empty:
         raise ValueError("there is nothing to train on: no scored pair")
     rows, output = rows[[*SCORED, "score"]], Path(output)
     encoder = load_encoder(path, threads)
     lines = [[one, other, float(score)] for one, other, score in rows.itertuples(index=False)]
-    content = {
-        "model": weights_hash(encoder),
-        "pairs": hashlib.sha256(json.dumps(lines).encode()).hexdigest(),
-        "settings": asdict(settings),
-        "bfloat16": has_bfloat16(),
-        "code": code_hashes(__file__),
-    }
-    run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    record = finished_record(output, run)
+    pairs = hashlib.sha256(json.dumps(lines).encode()).hexdigest()
+    known = known_by(settings, model=weights_hash(encoder), pairs=pairs)
+    record = finished_record(output, known["run"])
     if record is None:
-        checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), run)
+        checkpoints = Checkpoints(output.with_name(f".{output.name}.checkpoints"), known["run"])
         adapted, masters, result = tune_adapter(encoder, rows, settings, checkpoints, progress)
-        record = {"run": run, **content, **result, "columns": ["step", "loss"], "device": accelerator()}
-        record = save_adapter(adapted, masters, output, record)
+        about = {"columns": ["step", "loss"], "device": accelerator()}
+        record = save_adapter(adapted, masters, output, known | result | about)
         checkpoints.remove()
     return adapter_of(output, record)
 
@@ -355,44 +317,35 @@ def embed_tokens(encoder, texts: Sequence[list[int]]):
     return features["sentence_embedding"]
 
 
-# ---------------------------------------------------------------- a linear map upon embeddings
-
-
 def fit_map(
     pairs: pd.DataFrame,
     relevant: np.ndarray,
     collections: np.ndarray,
     query_vectors: np.ndarray,
     document_vectors: np.ndarray,
-    seed: int = 0,
-    epochs: int = 2,
-    learning_rate: float = 3e-3,
+    seed: int,
 ) -> np.ndarray:
     """A linear map that moves queries towards relevant documents, (dimensions, dimensions). It starts as the identity,
-    and stays so where there are no pairs.
+    and stays so where there are no pairs; a step takes the queries of eight collections.
 
     Args:
         pairs: columns query_row, item_row: all candidates of each query (see `lib.retrieval.stores.candidate_pairs`).
         relevant, collections: whether it is relevant, and whose documents are searched, one a pair.
         query_vectors, document_vectors: unit-length.
-        seed: of the order of the collections; a step takes the queries of eight.
-        epochs: times that each query is seen.
-        learning_rate: of Adam at its highest: it rises over the first tenth of the steps and falls to zero.
+        seed: of the order of the collections.
     """
     import torch
     from torch.nn.functional import normalize
 
     mapping = torch.eye(query_vectors.shape[1], requires_grad=True)
-    if not len(pairs):
-        return mapping.detach().numpy()
     query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()
     rows_of = pd.Series(np.arange(len(pairs))).groupby(np.asarray(collections)).indices
     names, rng, batches = seeded_order(collections, seed), np.random.default_rng(seed), []
-    for _ in range(epochs):
+    for _ in range(MAP_EPOCHS):
         names = [names[place] for place in rng.permutation(len(names))]
         parts = [names[first : first + 8] for first in range(0, len(names), 8)]
         batches += [np.concatenate([rows_of[name] for name in part]) for part in parts]
-    optimizer = torch.optim.Adam([{"params": [mapping], "highest": learning_rate}])
+    optimizer = torch.optim.Adam([{"params": [mapping], "highest": MAP_RATE}])
 
     def one_step(rows: np.ndarray):
         asked, query = np.unique(query_row[rows], return_inverse=True)

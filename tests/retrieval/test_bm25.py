@@ -43,9 +43,6 @@ def slow_scores(corpus, query, b=0.75) -> list[float]:
     return scores
 
 
-# ---------------------------------------------------------------- k1
-
-
 def test_k1_solves_its_equation_over_a_wide_range():
     near_one = [1 + sign * 10.0**-power for power in range(2, 13) for sign in (-1, 1)]
     targets = np.concatenate([np.geomspace(1e-6, 50, 600), near_one])
@@ -62,9 +59,6 @@ def test_k1_refuses_means_that_are_not_positive():
         term_k1(np.array([0.5, 0.0]))
 
 
-# ---------------------------------------------------------------- scores
-
-
 @settings(deadline=None, derandomize=True, database=None, max_examples=150)
 @given(
     st.lists(st.lists(st.sampled_from("abcd"), max_size=6), min_size=1, max_size=6),
@@ -76,17 +70,9 @@ def test_agreement_with_the_formulas(corpus, query, b):
     assert BM25T(corpus, b=b).get_scores(query) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-def test_a_score_by_hand():
-    """Both documents have the average length, so c = tf; "b" occurs once in one document: ln 2 → k1 = ½, weight 1."""
-    assert BM25T([["a", "b"], ["a", "c"]]).get_scores(["b"]) == pytest.approx([math.log(3), 0.0])
-
-
 def test_an_empty_corpus_is_refused():
     with pytest.raises(ValueError, match="document"):
         BM25T([])
-
-
-# ---------------------------------------------------------------- tokens
 
 
 @pytest.mark.parametrize(

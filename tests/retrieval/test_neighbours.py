@@ -24,9 +24,6 @@ def pair_set(frame):
     return set(map(tuple, frame[["a", "b"]].to_numpy()))
 
 
-# ---------------------------------------------------------------- nearest
-
-
 def test_nearest_documents_are_those_of_a_full_sort():
     documents, queries = unit_vectors(200, 12), unit_vectors(30, 12, seed=1)
     indices, cosines = nearest(documents, queries, 7)
@@ -55,8 +52,6 @@ def test_fewer_documents_than_wanted_and_none():
     assert nearest(documents, documents[:0], 2)[0].shape == (0, 2)
     assert nearest(documents[:0], documents, 2)[0].shape == (4, 0)
 
-
-# ---------------------------------------------------------------- mining
 
 VECTORS = unit_vectors(300, 8)
 THRESHOLD = 0.6
