@@ -59,10 +59,6 @@ class PersonaIndex:
         """BM25T scores of the items, (items,)."""
         return self._bm25t.get_scores(tokenize(text))
 
-    def semantic(self, vector: np.ndarray) -> np.ndarray:
-        """Cosine similarities of the items with a query's unit-length embedding, (items,)."""
-        return self.vectors @ vector
-
     def signals(self, query: pd.DataFrame, text_scores: Mapping[str, np.ndarray]) -> pd.DataFrame:
         """Features of the items for a query, given as a frame of one row with time and place."""
         return signals(self.pairs, query, self.items, self.opens, text_scores, self.log)
@@ -76,8 +72,8 @@ class PersonaIndex:
     def second(
         self, ranker: LambdaMART, alike: Alike, cosine: np.ndarray, features: pd.DataFrame, first: np.ndarray
     ) -> np.ndarray:
-        """A second stage's scores of the items, (items,), from how alike they are at the moment of the query, the
-        fine-tuned cosine, and the first stage's features and scores."""
+        """A second stage's scores of the items, (items,), from `alike` of the query's time, the fine-tuned cosine, and
+        the first stage's features and scores."""
         found = second_features(features, cosine, first, np.zeros(len(first), dtype=int), [alike])
         return ranker.predict(np.column_stack([found[name] for name in ranker.columns]))
 
@@ -101,9 +97,6 @@ class PersonaIndex:
         return [item for item, _ in reciprocal_rank_fusion(rankings, fusion.k, weights)]
 
 
-# ---------------------------------------------------------------- what it costs
-
-
 def milliseconds(step: Callable[..., Result], *arguments, **named) -> tuple[float, Result]:
     """How long a call took, and what it returned."""
     started = perf_counter()
@@ -118,13 +111,8 @@ def time_queries(
     rankers: Mapping[str, LambdaMART],
     fusion: Fusion,
 ) -> pd.DataFrame:
-    """Milliseconds of each step of ranking each query's context: one row a query, one column a step of `STEPS`.
-
-    Args:
-        index_of: the index of each persona.
-        queries: columns persona, text, time, weekday, place.
-        rankers: `WHOLE`, one a store, and `lambdamart_2` (see `lib.assistant.second_stage.learned_scores`).
-    """
+    """Milliseconds of each step of ranking the context of each query (columns persona, text, time, weekday, place): one
+    row a query, one column a step of `STEPS`; `rankers` are from `lib.assistant.second_stage.learned_scores`."""
     # For a few dozen rows more threads would wait for each other.
     stores, rows = {name: replace(ranker, threads=1) for name, ranker in rankers.items()}, []
     whole, second = stores.pop(WHOLE), stores.pop("lambdamart_2")
@@ -135,7 +123,7 @@ def time_queries(
         alike = index.alike(query["time"])
 
         took["encode"], vector = milliseconds(encode, text)
-        took["cosine"], cosine = milliseconds(index.semantic, vector)
+        took["cosine"], cosine = milliseconds(np.matmul, index.vectors, vector)
         took["bm25t"], lexical = milliseconds(index.bm25t, text)
         scores = {"bm25t": lexical, "semantic": cosine}
         took["signals"], features = milliseconds(index.signals, query, scores)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from lib.assistant.queries import folds_of_needs, held_out_needs, qrels_of
+from lib.assistant.queries import qrels_of, topic_folds
 from lib.evaluation.comparison import per_query_scores, summarise
 from lib.evaluation.inference import Resampling
 from lib.retrieval.stores import candidate_pairs, rank_pairs, relevant_pairs_mask
@@ -27,14 +27,6 @@ ON_NEW = "_new_topics"  # ends the name of a method's kept scores on topics that
 UNTAUGHT = ("random", "recency", "bm25t", "semantic", "cot", "rrf_text")  # they learn nothing of topics
 NO_METHODS = ("finetuned_subset", "lambdamart_no_usage")  # kept for claims: no rows of Table 2
 COLUMNS = "method topics metric k value ci_low ci_high n_topics n over_queries published".split()
-
-
-def topic_folds(gold: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Topic and fold (0 to 4) by query: for a query on a new topic a method learns from the training queries of other
-    folds. Fold 0 is what `held_out_needs` keeps apart where there is one split instead of five."""
-    labels = gold.set_index("query")[["need"]].rename(columns={"need": "topic"})
-    folds = folds_of_needs(gold["need"], held_out_needs(gold["need"].unique(), seed), seed)
-    return labels.assign(fold=labels["topic"].map(folds))
 
 
 def read_trec_run(path: str | Path) -> pd.DataFrame:

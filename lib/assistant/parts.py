@@ -1,8 +1,8 @@
 """The assistant paper's trained parts: what each learns from, its settings, and whether a shipped one fits a world.
 
-Rankers come with the project so that later notebooks show the same context and tools on every processor: LambdaMART
-grows its trees from splits that often gain nearly the same, and the last bits of an embedding, which differ between
-processors, decide among them. Noise of 2e-7 on the cosines gives other first three items for one query in six.
+Rankers come with the project so that later notebooks show the same context and tools on every processor: the splits of
+LambdaMART's trees often gain nearly the same, and the last bits of an embedding, which processors differ in, decide
+among them. Noise of 2e-7 on the cosines gives other first three items for one query in six.
 
 Names: `cot_writer-2000` writes chains of thought (CoT), `planner-4338` plans. The number is of training queries, from
 which those of the held-out needs are left out, and for the writer those without an expert's CoT.
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.chains import taught_and_asked
-from lib.assistant.planners import PLANNER, SHIPPED_PAIRS, planner_settings, read_planner_lesson
+from lib.assistant.planners import PLANNER, SHIPPED_PAIRS, planner_settings, read_planner_lesson, shipped_planner
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
 from lib.assistant.ranking import Kept, RankingTask
@@ -33,15 +33,7 @@ from lib.retrieval.lambdamart import hash_of, how_trained
 from lib.retrieval.training import Finetuning
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters import Parameters
-from lib.workbook.parts import (
-    NONE,
-    Adapter,
-    Recipe,
-    Shipped,
-    adapter_of,
-    ship_made,
-    shipped,
-)
+from lib.workbook.parts import NONE, Adapter, Recipe, Shipped, adapter_of, ship_made, shipped
 
 WRITER = "cot_writer"
 SIZES = {WRITER: 2_000, PLANNER: SHIPPED_PAIRS}
@@ -49,9 +41,6 @@ WRITING = Training(learning_rate=3e-3, batch_size=4)  # small batches: more step
 TOOL_LISTS = "tool_lists"  # the lists that notebook 06 finds
 SEARCH, CONTEXT = "search", "context"  # what fine-tuned encoders find, and the orders of all rankers of context
 ORDERS, OWN_ORDERS = Path("data/answers/context.npz"), Path("embedded/context.npz")  # of the project, of a run
-
-
-# ------------------------------------ the writer and the planner; for `make_…` see `lib.workbook.parts.Recipe.make`
 
 
 def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
@@ -62,13 +51,9 @@ def writer_pairs(learned: pd.DataFrame) -> pd.DataFrame:
 def taught_queries(
     parameters: Parameters, training: pd.DataFrame, unseen: Collection[str], root: Path = ROOT
 ) -> tuple[pd.DataFrame, pd.DataFrame, Shipped]:
-    """The training queries that the distilled writer learns from with the expert's CoT, those that it writes for (other
-    personas'), and the writer of so many pairs that comes with the project, where it fits this world.
-
-    Args:
-        training: columns query, persona, need, kind, text, cot.
-        unseen: needs that no writer learns from.
-    """
+    """The training queries (columns query, persona, need, kind, text, cot) that the distilled writer learns from, none
+    about a need of `unseen`, those that it writes for (other personas'), and the writer of so many pairs that comes
+    with the project, where it fits this world."""
     size, asking = parameters.distilled_pairs, parameters.cot_training_queries
     learned, asked = taught_and_asked(training, unseen, size, asking, parameters.seed)
     if learned.empty:
@@ -83,14 +68,14 @@ def make_writer(book: Workbook, root: Path = ROOT, **machine) -> str:
     expert's CoT."""
     parameters, gold = book.parameters, book.read("gold")
     training = book.read("queries").merge(gold.drop(columns="split"), on="query").query("split == 'training'")
-    learned, _, _ = taught_queries(parameters, training, held_out_needs(gold["need"].unique(), parameters.seed), root)
+    unseen = held_out_needs(gold["need"].unique(), parameters.seed)
+    learned, _, found = taught_queries(parameters, training, unseen, root)
     if learned.empty:
         raise ValueError(f"{WRITER}: no training query of this world has an expert's CoT")
-    name, model = f"{WRITER}-{parameters.distilled_pairs}", parameters.distilled_writer or parameters.writer
-    pairs = writer_pairs(learned)
-    return _ship_adapter(
-        book, name, model, _source(pairs), pairs, replace(WRITING, seed=parameters.seed), root, **machine
-    )
+    name, pairs = f"{WRITER}-{parameters.distilled_pairs}", writer_pairs(learned)
+    model, output = parameters.distilled_writer or parameters.writer, book.data / "trained" / name
+    made = taken_or_trained(found, model, pairs, output, replace(WRITING, seed=parameters.seed), **machine)
+    return ship_made(name, output, made, _source(pairs), {}, root)
 
 
 def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], **machine) -> str:
@@ -99,28 +84,11 @@ def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], 
     training = int((lesson.material.queries["split"] == "training").sum())
     if training < size:
         raise ValueError(f"{PLANNER}-{size}: this world has {training:,} training queries")
-    learned = lesson.source(size), lesson.pairs(lesson.queries(size)), planner_settings(parameters)
+    name, found = f"{PLANNER}-{size}", shipped_planner(parameters, lesson, root, size)
+    output, pairs = book.data / "trained" / name, lesson.pairs(lesson.queries(size))
     machine["quantization"] = parameters.quantization
-    return _ship_adapter(book, f"{PLANNER}-{size}", parameters.planner, *learned, root, **machine)
-
-
-def _ship_adapter(
-    book: Workbook,
-    name: str,
-    model: str,
-    source: str,
-    pairs: pd.DataFrame,
-    settings: Training,
-    root: Path,
-    quantization: str = "none",
-    **machine,
-) -> str:
-    """Train a language model's adapter on pairs of prompt and target (`source`: their SHA-256) where the shipped one
-    does not fit, from where a training that was killed goes on, and ship it."""
-    output = book.data / "trained" / name
-    found = shipped(name, fingerprint(locate(model), quantization=quantization), source, root, settings)
-    made = taken_or_trained(found, model, pairs, output, settings, quantization=quantization, **machine)
-    return ship_made(name, output, made, source, {}, root)
+    made = taken_or_trained(found, parameters.planner, pairs, output, planner_settings(parameters), **machine)
+    return ship_made(name, output, made, lesson.source(size), {}, root)
 
 
 def _source(pairs: pd.DataFrame) -> str:
@@ -130,16 +98,13 @@ def _source(pairs: pd.DataFrame) -> str:
 def taken_or_trained(
     found: Shipped, model: str, pairs: pd.DataFrame | None, output: Path, settings: Training, **machine
 ) -> Adapter:
-    """The shipped part that was found, else an adapter trained here, or earlier by an equal run, on pairs of prompt and
-    target (None will do where a part was found); `machine`: quantization, threads, progress."""
+    """The shipped part that was found, else an adapter trained here, or by an equal run that was killed or finished, on
+    pairs of prompt and target (None will do where a part was found); `machine`: quantization, threads, progress."""
     if found.folder:
         return adapter_of(found.folder, found.record, from_project=True)
     assert pairs is not None
     texts = pairs["prompt"].tolist(), pairs["target"].tolist()
     return replace(finetune_language_model(model, *texts, output, settings, **machine), reason=found.reason)
-
-
-# ---------------------------------------------------------------- rankers, and what fine-tuned search finds
 
 
 def kept_for(
@@ -177,9 +142,6 @@ def make_search(book: Workbook, root: Path = ROOT, progress: bool = False, **_) 
     each = [find(lessons, name, sets[name], root, book.data / "encoders", progress, keep=True) for name in sets]
     fresh = sum(found is not None and not found.kept for found in each)
     return f"by {fresh} encoders" if fresh else ""
-
-
-# ---------------------------------------------------------------- all of them
 
 
 def assistant_recipes() -> dict[str, Recipe]:

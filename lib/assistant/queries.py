@@ -113,6 +113,14 @@ def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -
     return dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
 
 
+def topic_folds(gold: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Topic and fold (0 to 4) by query: for a query on a new topic a method learns from the training queries of other
+    folds. Fold 0 is what `held_out_needs` keeps apart where there is one split instead of five."""
+    labels = gold.set_index("query")[["need"]].rename(columns={"need": "topic"})
+    folds = folds_of_needs(gold["need"], held_out_needs(gold["need"].unique(), seed), seed)
+    return labels.assign(fold=labels["topic"].map(folds))
+
+
 def split_phrasings(needs: Sequence[Need], seed: int) -> dict[str, Families]:
     """The phrasings that each side may use: a third of each need and kind are evaluation's. Those that share a surface
     form (such as "Play my usual") are bound together, so that no text of evaluation can occur in training."""

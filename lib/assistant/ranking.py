@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.assistant.queries import folds_of_needs, held_out_needs, qrels_of
+from lib.assistant.queries import qrels_of, topic_folds
 from lib.assistant.signals import CATEGORICAL, rank_within, signals
 from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.lambdamart import LambdaMART, train
@@ -41,7 +41,10 @@ STORE_FOLDS = 3  # at most: there are many rankers
 
 @dataclass(frozen=True)
 class RankingTask:
-    """Every query with every item of its persona: a row a pair in `pairs`, in `features` and in each array."""
+    """Every query with every item of its persona: a row a pair in `pairs`, in `features` and in each array.
+
+    Methods take `rows`, bools, one a pair, and `features`: others than the task's, or some of them.
+    """
 
     items: pd.DataFrame  # these four are the world's frames (see `lib.assistant.world.frames`)
     opens: pd.DataFrame
@@ -77,8 +80,6 @@ class RankingTask:
         features = signals(pairs, queries, items, opens, text)
         return cls(items, opens, queries, gold, pairs, text, features, cutoff, seed, folds, threads)
 
-    # ---- the data
-
     @cached_property
     def qrels(self) -> pd.DataFrame:
         """Columns query, item: one row a relevant pair."""
@@ -111,25 +112,12 @@ class RankingTask:
 
     @cached_property
     def topic_fold(self) -> np.ndarray:
-        """The fold of the topic (see `lib.assistant.queries.folds_of_needs`) that each pair's query asks about."""
-        need = self.pairs["query"].map(self.gold.set_index("query")["need"])
-        held_out = held_out_needs(self.gold["need"].unique(), self.seed)
-        return need.map(folds_of_needs(need, held_out, self.seed)).to_numpy()
-
-    @cached_property
-    def new_topics(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """{fold of topics that is asked about: the training pairs of other folds, to learn from, and the evaluation
-        pairs asked about}, bools."""
-        return {
-            int(number): (self.training & (self.topic_fold != number), self.evaluation & (self.topic_fold == number))
-            for number in np.unique(self.topic_fold[self.evaluation])
-        }
+        """The fold of the topic (see `lib.assistant.queries.topic_folds`) that each pair's query asks about."""
+        return self.pairs["query"].map(topic_folds(self.gold, self.seed)["fold"]).to_numpy()
 
     def queries_of(self, split: str) -> list[str]:
         """The ids of the training or the evaluation queries."""
         return self.queries["query"][self.queries["split"] == split].tolist()
-
-    # ---- learning and ranking; `rows` are bools, one a pair, `features` others than the task's, or some of them
 
     def learn(
         self,
@@ -138,8 +126,8 @@ class RankingTask:
         labels: np.ndarray | None = None,
         threads: int = 0,
     ) -> LambdaMART:
-        """A ranker that learns from some pairs, else those of the training queries, and from their labels, else what is
-        relevant (bools, one a pair); `threads` are other ones than the task's."""
+        """A ranker that learns from some pairs, else those of the training queries, and their labels (bools, one a
+        pair), else what is relevant."""
         rows = self.training if rows is None else rows
         features = self.features if features is None else features
         labels = self.relevant if labels is None else labels
@@ -201,9 +189,6 @@ def predict_by_store(task: RankingTask, rankers: Mapping[str, LambdaMART], rows:
     return scores
 
 
-# ---------------------------------------------------------------- what is fused
-
-
 def rankings_to_fuse(
     task: RankingTask, whole: np.ndarray, stores: np.ndarray, rows: np.ndarray
 ) -> dict[str, pd.DataFrame]:
@@ -225,9 +210,6 @@ def fusions(texts: Sequence[str]) -> list[Fusion]:
         if names != (WHOLE,):  # one ranking a store is many, and can be fused by itself
             found += [Fusion(names, k, each) for each in weights for k in CONSTANTS]
     return found
-
-
-# ---------------------------------------------------------------- what comes with the project
 
 
 class Kept:

@@ -1,10 +1,9 @@
 """Fine-tuned search: what each encoder learns from, which queries it is asked, and what it finds.
 
 One encoder learns all. Others learn without a fold of topics (`lib.assistant.queries.folds_of_needs`) and are asked
-about that fold, so that what met no query of a topic ranks it, too. And a ranker that sees a fine-tuned cosine must
-learn how far to trust it on a new topic (`lib.assistant.second_stage`): so encoders learn from half of the training
-personas without two folds each. That takes two cores two hours, so what they find comes with the project, under the
-hash of all that it depends on.
+about that fold. And a ranker that sees a fine-tuned cosine must learn how far to trust it on a new topic
+(`lib.assistant.second_stage`): so encoders learn from half of the training personas without two folds each. That takes
+two cores two hours, so what they find comes with the project, under the hash of all that it depends on.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import pandas as pd
 
 from lib.assistant.chains import augment
 from lib.assistant.controls import relevant_dealt_anew
-from lib.assistant.queries import NEED_FOLDS, folds_of_needs, held_out_needs, qrels_of
+from lib.assistant.queries import NEED_FOLDS, qrels_of, topic_folds
 from lib.generation.models import locate
 from lib.retrieval.dense import load_encoder, search, weights_hash
 from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, folds_of, nested_sample, rank_pairs, seeded_order
@@ -60,9 +59,8 @@ class SearchLessons:
     ) -> SearchLessons:
         """From the frames items, queries and gold of notebook 01 and the pretrained embeddings of items and queries."""
         queries, gold = frames["queries"], frames["gold"]
-        fold_of = folds_of_needs(gold["need"], held_out_needs(gold["need"].unique(), finetuning.seed), finetuning.seed)
-        fold = queries["query"].map(gold.set_index("query")["need"]).map(fold_of)
-        about = queries[["query", "persona", "text"]].assign(fold=fold)
+        fold = topic_folds(gold, finetuning.seed)["fold"]
+        about = queries[["query", "persona", "text"]].assign(fold=queries["query"].map(fold))
         training = (queries["split"] == "training").to_numpy()
         learned, asked = (about[rows].reset_index(drop=True) for rows in (training, ~training))
         items = frames["items"][["item", "persona", "text"]]
@@ -91,8 +89,6 @@ class SearchLessons:
         return training_rows(queries, self.items, qrels, negatives, self.epochs, self.finetuning.seed)
 
 
-# ---------------------------------------------------------------- the queries of each encoder
-
 Sets = dict[str, tuple[pd.DataFrame, pd.DataFrame]]  # queries that an encoder learns from, and is asked, by its name
 
 
@@ -100,9 +96,9 @@ def encoder_sets(lessons: SearchLessons, cot: pd.DataFrame, sizes: Sequence[int]
     """The encoders that are asked about evaluation queries; neither set of one is empty.
 
     `finetuned` gets all; `half_0` those of half of the personas; `first_<size>` nested samples; `unseen_<fold>` those
-    of other folds of topics than the one that it is asked about, the first of which are the held-out ones;
-    `finetuned_cot` those of other topics than the held-out ones that have a chain, with it appended, and
-    `finetuned_subset` the same without it; `permuted` those of the largest nested sample.
+    of other folds of topics than the one that it is asked about; `finetuned_cot` those of other topics than the
+    held-out ones (fold 0) that have a chain, with it appended, and `finetuned_subset` the same without it; `permuted`
+    those of the largest nested sample.
 
     Of chains of thought (`cot`, columns query, split, writer, text) those of the writer that also wrote for training
     are taken. Of `sizes`, those of nested samples, one of half of the queries or more is left out.
@@ -142,9 +138,6 @@ def ranker_sets(lessons: SearchLessons) -> Sets:
     return sets
 
 
-# ---------------------------------------------------------------- what they find
-
-
 class Found(NamedTuple):
     """What an encoder finds."""
 
@@ -164,13 +157,8 @@ def find(
     progress: bool = False,
     keep: bool = False,
 ) -> Found | None:
-    """What an encoder finds for the queries that it is asked, of `encoder_sets` or `ranker_sets`.
-
-    Args:
-        root: the project's folder, with which that may come.
-        folder: where it is trained if it does not, unless it is finished there; None: it is not, and None returned.
-        keep: put what is found then in the project's folder.
-    """
+    """What an encoder of `encoder_sets` or `ranker_sets` finds: what comes with the project (at `root`), else by one
+    that is trained in `folder` (None: it is not, and None returned), which `keep` puts beside what comes."""
     learned, asked = queries
     digest = hashlib.sha256(json.dumps([lessons.how, name == "permuted"]).encode())
     for frame in queries:
@@ -211,9 +199,8 @@ def audit(lessons: SearchLessons, sets: Sets, found: Mapping[str, Found], folder
 
 
 def cosines_by_fold(lessons: SearchLessons, found: Mapping[str, Found | None]) -> dict[str, np.ndarray]:
-    """What `lib.assistant.second_stage.cross_fitted` takes, of what `finetuned` and all of `ranker_sets` found: one
-    value for each candidate of the evaluation or the training queries, NaN where nothing was asked; no array where an
-    encoder is missing."""
+    """What `lib.assistant.second_stage.cross_fitted` takes, of what `finetuned` and all of `ranker_sets` found; nothing
+    where an encoder is missing."""
     asked = candidate_pairs(lessons.asked, lessons.items, on="persona")["query"]
     arrays: dict[str, np.ndarray] = {}
     for name, each in found.items():

@@ -1,14 +1,13 @@
 """Our own ranker of context, `lambdamart_2`: LambdaMART, and a second one that sees the candidates side by side.
 
-Items of one matter may know each other: a meeting, the mail about it and its note can have words in common and be
-opened at the same times. So the second stage asks of each item how near it is, by text and by usage log, to the item
-that the first stage ranks first, and what its neighbours' own signals say. The first stage's scores that it learns from
-are out of fold by persona (stacking; Wolpert, 1992, "Stacked Generalization").
+A meeting, the mail about it and its note can have words in common and be opened at the same times. So the second stage
+asks of each item how near it is, by text and by usage log, to the item that the first stage ranks first, and what its
+neighbours' own signals say. The first stage's scores that it learns from are out of fold by persona (stacking; Wolpert,
+1992, "Stacked Generalization").
 
-Beside the pretrained cosine it sees a fine-tuned one. What has met a topic finds its items better than what has not; a
-ranker that learns from cosines that met every training topic learns to trust them further than a new topic deserves. So
-the cosines of training queries come from maps or encoders that met neither the query's persona nor its topic
-(`cross_fitted`). All this was chosen by cross-validation on the training personas of the default world.
+Beside the pretrained cosine it sees a fine-tuned one. A ranker that learns from cosines that met every training topic
+trusts them further than a new topic deserves. So those of training queries come from maps or encoders that met neither
+the query's persona nor its topic (`cross_fitted`). All this was chosen by cross-validation on training personas.
 """
 
 from __future__ import annotations
@@ -67,9 +66,8 @@ def alike_by_persona(task: RankingTask, item_vectors: np.ndarray) -> list[Alike]
 def second_features(
     features: pd.DataFrame, cosine: np.ndarray, first: np.ndarray, query_row: np.ndarray, alike: Sequence[Alike]
 ) -> dict[str, np.ndarray]:
-    """What the second stage sees of each pair: the first stage's features, the fine-tuned cosine, some of these
-    relative to the query, the first stage's scores, the neighbours, also relative to the query, and what they pass on;
-    `query_row` numbers the query of each pair from 0."""
+    """What the second stage sees of each pair: the first stage's features, the fine-tuned cosine, the first stage's
+    scores, the neighbours, and what they pass on; `query_row` numbers the query of each pair from 0."""
     seen = dict(zip(features.columns.tolist(), features.to_numpy(dtype=float).T, strict=True))
     seen |= {ADAPTED: cosine.astype(float), f"{ADAPTED}_rank": rank_within(query_row, cosine)}
     text = [name.removesuffix("_rank") for name in seen if name.endswith("_rank")]
@@ -114,14 +112,12 @@ def neighbour_features(
     first: np.ndarray, relative: _Columns, alike: Sequence[Alike]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """How near each item is to the others that the first stage ranks high, and what those that resemble it pass on, by
-    each of `COMPARED`; of the first stage's scores and signals relative to the query. An item is never compared with
-    itself; a query with one candidate has zeros.
+    each of `COMPARED`. An item is never compared with itself; a query with one candidate has zeros.
 
     `<group>_nearest` is the similarity to the best other item, and `<group>_all` the mean over all others, weighted by
     their shares (softmax of the scores). `<group>_top` is the first once more: trees see half of the columns each, and
     so this one more often. `<group>_passes_<signal>` are means of `PASSED_ON` over all others, weighted by
-    exp(`SHARPNESS` · similarity): an item that shares no word with the query is found through one that does and is
-    opened at the same moments, and the other way round.
+    exp(`SHARPNESS` · similarity): an item that shares no word with the query is found through one that does.
     """
     known = {name: np.nan_to_num(relative[f"{name}_z"]) for name in PASSED_ON if f"{name}_z" in relative}
     near = {f"{group}_{name}": np.zeros(len(first)) for group in COMPARED for name in ("nearest", "top", "all")}
@@ -144,9 +140,6 @@ def neighbour_features(
             for name, signal in known.items():
                 passed_on[f"{group}_passes_{name}"][rows] = signal[rows] @ weight
     return near, passed_on
-
-
-# ---------------------------------------------------------------- learning
 
 
 def learned_scores(
@@ -189,7 +182,8 @@ def fit_second(
 ) -> tuple[LambdaMART, np.ndarray]:
     """A second stage, learned from all training queries, and its score of every pair; of training queries out of fold,
     as `first`, the first stage's scores. `cosine` is the fine-tuned one."""
-    features = _features_of_pairs(task, alike, first, cosine)
+    query_row = task.pairs["query_row"].to_numpy()
+    features = pd.DataFrame(second_features(task.features, cosine, first, query_row, alike), copy=True)
     ranker = task.learn(features=features)
     return ranker, task.cross_fit(task.training, features, FEW_FOLDS) + task.predict(ranker, task.evaluation, features)
 
@@ -200,45 +194,33 @@ def scores_on_new_topics(
     """Scores of all pairs, 0 but for evaluation queries, by rankers that no training query told of the query's topic:
     by a first stage (`WHOLE`), by one ranker a store (`STORES`), and by a second stage upon each of some cosines (by
     fold of topics, of what learned nothing of the fold). Two stages take `ENOUGH` personas."""
-    found = {name: np.zeros(len(task.pairs)) for name in (WHOLE, STORES, *cosines)}
-    for fold, (learned, asked) in task.new_topics.items():
+    query_row = task.pairs["query_row"].to_numpy()
+    found = {name: np.zeros(len(query_row)) for name in (WHOLE, STORES, *cosines)}
+    for fold in np.unique(task.topic_fold[task.evaluation]).tolist():
+        learned, asked = task.training & (task.topic_fold != fold), task.evaluation & (task.topic_fold == fold)
         found[STORES] += predict_by_store(task, store_rankers(task, learned), asked)
         if len(set(task.persona[learned])) < ENOUGH:
             continue
         first = task.cross_fit(learned, folds=FEW_FOLDS) + task.predict(task.learn(learned), asked)
         found[WHOLE] += np.where(asked, first, 0)
         for name, cosine in cosines.items():
-            features = _features_of_pairs(task, alike, first, cosine[fold])
+            seen = second_features(task.features, cosine[fold], first, query_row, alike)
+            features = pd.DataFrame(seen, copy=True)
             found[name] += task.predict(task.learn(learned, features), asked, features)
     return found
-
-
-def _features_of_pairs(
-    task: RankingTask, alike: Sequence[Alike], first: np.ndarray, cosine: np.ndarray
-) -> pd.DataFrame:
-    """`second_features` of all pairs."""
-    query_row = task.pairs["query_row"].to_numpy()
-    return pd.DataFrame(second_features(task.features, cosine, first, query_row, alike), copy=True)
-
-
-# ---------------------------------------------------------------- a cosine that is learned
 
 
 def cross_fitted(
     task: RankingTask, arrays: Mapping[str, np.ndarray]
 ) -> tuple[np.ndarray, dict[int, np.ndarray]] | None:
-    """A fine-tuned cosine of each pair, those of training queries by what met neither the query's persona nor its
-    topic; None where an array is missing. Raises ValueError where a pair has no cosine that it must have.
+    """A fine-tuned cosine of each pair for known topics, and for new ones by fold, by what learned nothing of it; those
+    of training queries by what met neither the query's persona nor its topic. 0 where none is asked for; None where an
+    array is missing. Raises ValueError where a pair has no cosine that it must have.
 
-    Args:
-        arrays: cosines of the pairs of evaluation queries, `evaluation` by what learned from all training queries and
-            `without_<fold>_evaluation` by what learned nothing of a fold of topics; and of the pairs of training
-            queries, `without_<fold>_<fold>_training` by two models that learned nothing of two folds, each from half of
-            the personas and asked about the other half. NaN where the query is about another fold.
-
-    Returns:
-        for known topics, evaluation queries by what learned from all of them; and for new ones by fold, by what learned
-        nothing of it: 0 for evaluation queries about others, and training queries about it.
+    `arrays` are cosines of the pairs of evaluation queries, `evaluation` by what learned from all training queries and
+    `without_<fold>_evaluation` by what learned nothing of a fold of topics; and of the pairs of training queries,
+    `without_<fold>_<fold>_training` by two models that learned nothing of two folds, each from half of the personas and
+    asked about the other half. NaN where the query is about another fold.
     """
     asked, learned, fold = task.evaluation, task.training, task.topic_fold
     folds = [int(number) for number in np.unique(fold)]

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.assistant.own_ranking import topic_folds
 from lib.assistant.planner import Desk
-from lib.assistant.queries import qrels_of
+from lib.assistant.queries import qrels_of, topic_folds
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.signals import signals
 from lib.assistant.toolbox import DEFAULT_API

@@ -7,7 +7,6 @@ import pytest
 from lib.assistant.one_query import STEPS, PersonaIndex, context_costs, time_queries
 from lib.assistant.ranking import STORES, WHOLE, RankingTask
 from lib.assistant.second_stage import alike_by_persona, fit_second
-from lib.assistant.signals import log_similarities
 from lib.assistant.world import frames
 from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.stores import rank_pairs
@@ -37,7 +36,7 @@ def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
     task, vectors, model = batch
     query = task.queries.iloc[[row]].reset_index(drop=True)
     index = index_of(batch, query["persona"].iloc[0])
-    scores = {"bm25t": index.bm25t(query["text"].iloc[0]), "semantic": index.semantic(vectors["queries"][row])}
+    scores = {"bm25t": index.bm25t(query["text"].iloc[0]), "semantic": index.vectors @ vectors["queries"][row]}
     alone = index.signals(query, scores)
     rows = (task.pairs["query_row"] == row).to_numpy()
     pd.testing.assert_frame_equal(alone, task.features[rows].reset_index(drop=True))
@@ -53,16 +52,6 @@ def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
         "semantic": rank_pairs(task.pairs[rows], task.text["semantic"][rows]),
     }
     assert index.fuse(FUSION, scores) == FUSION.of(runs)["item"].tolist()
-
-
-def test_how_alike_logs_are_follows_from_the_opens_before_the_query(batch):
-    index = index_of(batch, batch[0].queries["persona"].iloc[0])
-    opened = np.sort(index.opens["time"].to_numpy())
-    for moment in (opened[3], opened[3] + np.timedelta64(1, "s"), opened[0]):
-        found = index.alike(pd.Series([moment]))
-        earlier = index.opens[index.opens["time"] < moment]
-        expected, state = log_similarities(index.items, earlier, pd.Series([moment]))
-        np.testing.assert_array_equal(found.log[found.state[0]], expected[state[0]])
 
 
 def test_every_step_of_every_query_is_timed(batch):
@@ -84,8 +73,6 @@ def test_every_step_of_every_query_is_timed(batch):
     assert (found > 0).all(axis=None)
     assert asked == [queries["text"].iloc[0], *queries["text"]], "the first one is slow, and timed twice"
 
-
-# ---- costs
 
 NAMES = ["encode", "cosine", "bm25t", "signals", "predict", "sort", "by_store", "fuse", "fuse_text", "second"]
 TOOK = pd.DataFrame([[1, 2, 4, 8, 16, 32, 64, 128, 256, 512]] * 50, columns=NAMES, dtype=float)

@@ -56,9 +56,7 @@ def write(tmp_path, tiny, tables):
             world.write(name, tables[name])
         queries = tables["queries"]["query"]
         cot = pd.DataFrame({"query": queries.head(9), "split": "training", "writer": "cot_distilled"})
-        written = Workbook(
-            "03_cot_augmentation", notebook_parameters("03_cot_augmentation", profile="tiny", writer=tiny), tmp_path
-        )
+        written = Workbook("03_cot_augmentation", notebook_parameters("03_cot_augmentation", profile="tiny"), tmp_path)
         written.write("cot", cot.assign(text=f"Check 'Notes' {seed}."))
         tools = Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="tiny"), tmp_path)
         apis = tables["toolbox"]["api"].to_numpy(dtype=object)
@@ -96,9 +94,6 @@ def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile)
         assert {name: value for name, value in asdict(settings).items() if name != "checkpoint_every"} == had
 
 
-# ---------------------------------------------------------------- the writer
-
-
 def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, tables):
     book = book_of("03_cot_augmentation", write(), tiny, distilled_pairs=12, cot_training_queries=4)
     assert make_writer(book, book.root)
@@ -133,9 +128,6 @@ def test_without_an_experts_chain_there_is_nothing_to_learn(write, tiny, tables)
         make_writer(book, book.root)
 
 
-# ---------------------------------------------------------------- the planner
-
-
 @pytest.mark.slow
 def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, capsys):
     book = book_of("07_planner", write(), tiny, shown_tools=3, shown_items=2)
@@ -153,17 +145,6 @@ def test_a_planner_is_made_once_whatever_was_retrieved_and_written(write, tiny, 
     assert found.record["settings"]["seed"] == SEED
 
 
-def changed(tables, name, column, row=0):
-    """The world with one text longer, of a training persona where there are personas."""
-    frame = tables[name].copy()
-    frame.loc[frame.index[row], column] = frame[column].iloc[row] + " x"
-    return tables | {name: frame}
-
-
-def source_of(book):
-    return read_planner_lesson(book).source(18)
-
-
 @pytest.mark.parametrize(
     ("name", "column"),
     [("queries", "text"), ("gold", "plan"), ("items", "text"), ("opens", "place"), ("people", "name")],
@@ -171,19 +152,16 @@ def source_of(book):
 def test_what_training_personas_have_is_part_of_what_a_planner_learned_from(write, tiny, tables, name, column):
     """And what evaluation personas have is not."""
     book = book_of("07_planner", write(), tiny)
-    before = source_of(book)
+    before = read_planner_lesson(book).source(18)
     side = tables["queries"].drop_duplicates("persona").set_index("persona")["split"]
     of_item = tables["items"].set_index("item")["persona"]
     frame = tables[name]
     persona = frame["item"].map(of_item) if name == "opens" else frame.get("persona", frame.get("query"))
     sides = persona.str.partition("-")[0].map(side).to_numpy()
-    write(changed(tables, name, column, np.flatnonzero(sides == "training")[0]))
-    assert source_of(book) != before
-    write(changed(tables, name, column, np.flatnonzero(sides == "evaluation")[0]))
-    assert source_of(book) == before
-
-
-# ---------------------------------------------------------------- the command
+    for part in ("training", "evaluation"):
+        row = frame.index[np.flatnonzero(sides == part)[0]]
+        write(tables | {name: frame.assign(**{column: frame[column].where(frame.index != row, frame[column] + " x")})})
+        assert (read_planner_lesson(book).source(18) == before) == (part == "evaluation")
 
 
 def test_a_world_that_is_too_small_says_so(write, tiny):

@@ -66,18 +66,6 @@ def recall(task, runs, split="evaluation", kind=None):
     return per_query_scores(runs, task.qrels, queries, [3]).xs("recall", axis=1, level="metric").mean().droplevel("k")
 
 
-# ---- the candidates
-
-
-def test_every_topic_is_new_in_one_fold(task):
-    need = task.pairs["query"].map(task.gold.set_index("query")["need"]).to_numpy()
-    for learned, asked in task.new_topics.values():
-        assert not set(need[learned]) & set(need[asked])
-        assert not (learned & task.evaluation).any()
-        assert not (asked & task.training).any()
-    np.testing.assert_array_equal(sum(asked for _, asked in task.new_topics.values()), task.evaluation)
-
-
 # ---- LambdaMART
 
 
@@ -130,9 +118,6 @@ def test_a_store_that_one_persona_alone_teaches_has_no_ranker(task):
     assert (scores != 0).any()
 
 
-# ---- what is fused
-
-
 def test_every_reading_is_tried_but_lambdamart_alone():
     """Alone it is no fusion."""
     every = fusions(["bm25t", "semantic"])
@@ -159,9 +144,6 @@ def test_no_evaluation_query_takes_part_in_the_choice(task, training):
     for name, run in training.items():
         pd.testing.assert_frame_equal(again[name], run)
     assert chosen(permuted, again) == chosen(task, training)
-
-
-# ---- what is kept
 
 
 def test_orders_and_rankers_are_kept_under_their_key_and_rank_as_they_did(task, fitted, tmp_path):

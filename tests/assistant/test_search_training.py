@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from lib.assistant import search_training as module
-from lib.assistant.queries import NEED_FOLDS, folds_of_needs
 from lib.assistant.search_training import KEPT, SearchLessons, audit, cosines_by_fold, encoder_sets, find, ranker_sets
 from lib.retrieval.stores import candidate_pairs, folds_of
 from lib.retrieval.training import Finetuning
@@ -37,9 +36,6 @@ def training():
 @pytest.fixture
 def sets(training):
     return encoder_sets(lessons_of(training, asked_by("xyz", ["q1", "q2"])), COT, [4, 2, 5, 2])
-
-
-# ---- which queries
 
 
 def test_each_model_gets_its_queries(sets, training):
@@ -76,13 +72,6 @@ def test_chains_are_those_of_the_writer_that_wrote_for_training(training):
     assert [part["text"].item() for part in taken] == ["what? Look here."] * 2
 
 
-def test_held_out_needs_are_the_first_fold():
-    folds = folds_of_needs([f"n{number}" for number in range(11)] * 2, {"n3", "n4"}, 7)
-    assert {name for name, fold in folds.items() if fold == 0} == {"n3", "n4"}
-    assert sorted(pd.Series(folds).value_counts().tolist()) == [2, 2, 2, 2, 3]
-    assert set(folds.values()) == set(range(NEED_FOLDS))
-
-
 @pytest.fixture(scope="module")
 def lessons(small_world, tiny):
     """In three folds of topics: every two of five would be twenty encoders."""
@@ -113,9 +102,6 @@ def test_nothing_is_learned_from_evaluation_queries(small_world, lessons):
     assert not rows[0].equals(rows[1]), "relevant items are dealt anew"
 
 
-# ---- what they find
-
-
 def test_what_an_encoder_found_is_taken_in_this_world_alone(small_world, tiny, lessons, tmp_path, monkeypatch):
     root, folder = tmp_path / "project", tmp_path / "encoders"
     queries = lessons.learned, lessons.asked
@@ -128,7 +114,7 @@ def test_what_an_encoder_found_is_taken_in_this_world_alone(small_world, tiny, l
     assert (fresh.kept, kept.kept) == (False, True)
     pd.testing.assert_frame_equal(kept.run, fresh.run)
     assert (kept.rows, kept.loss) == (fresh.rows, fresh.loss)
-    everyone, items = small_world[0]["queries"], small_world[0]["items"]
+    items = small_world[0]["items"]
     mended = items.assign(text=items["text"].where(items["item"] != "p0-i0", "lemon"))
     others = [
         (SearchLessons.of_world(small_world[0] | {"items": mended}, small_world[1], SETTINGS, 1, tiny), queries),
@@ -136,7 +122,6 @@ def test_what_an_encoder_found_is_taken_in_this_world_alone(small_world, tiny, l
         (lessons, (lessons.learned.iloc[1:], lessons.asked)),
         (lessons, (lessons.learned, lessons.asked.assign(text="lemon"))),
     ]
-    assert len(everyone) == sum(map(len, queries))
     assert all(find(other, "finetuned", those, root, None) is None for other, those in others)
     assert len([*(root / KEPT).iterdir()]) == 1
 
