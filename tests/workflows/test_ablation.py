@@ -13,7 +13,6 @@ from lib.workbook.inputs import InputError
 from lib.workbook.parameters import notebook_parameters
 from lib.workflows import ablation
 from lib.workflows.ablation import FINETUNED, UNSEEN_FINETUNED, Condition, Materials, to_ask, unseen_name, write_prompts
-from lib.workflows.catalogue import Catalogue
 from lib.workflows.prompts import END, START, STOPS, USE_OF_DEFINITIONS
 
 PUBLISHED = pd.read_csv(ROOT / "data" / "published" / "workflow_ablation.csv")
@@ -110,7 +109,7 @@ MAIL, POST, TASK = "shared_gmail.SendEmailV2", "shared_teams.PostMessageToConver
 
 
 @pytest.fixture(scope="module")
-def materials():
+def materials(catalogue):
     flows = pd.DataFrame(
         {
             "split": ["training", "training", "unseen"],
@@ -122,7 +121,7 @@ def materials():
     asked = pd.DataFrame({"pair": ["q", "r"], "request": ["first", "second"], "apis": [[MAIL]] * 2, "half": ["a", "b"]})
     return Materials(
         flows,
-        Catalogue.load(ROOT / "data" / "catalogue"),
+        catalogue,
         {"test": asked, "test_same": asked.assign(half=["", "a"]), "unseen": asked.assign(apis=[[TASK], [TASK]])},
         {"pretrained": pd.Series([[0, 1], [1, 0]], ["q", "r"]), 1: pd.Series([[2, 0], [0, 2]], ["q", "r"])},
         pd.Series([[TASK, MAIL], [TASK, MAIL]], ["q", "r"]),

@@ -132,8 +132,7 @@ def test_the_example_of_a_connector_is_one(tmp_path):
     assert [api.operation for api in catalogue] == ["OnNewParcel", "LabelParcel", "LabelParcel_V1"]
 
 
-def test_a_catalogue_on_disk_is_the_same_catalogue():
-    catalogue = Catalogue.load(DATA / "catalogue")
+def test_a_catalogue_on_disk_is_the_same_catalogue(catalogue):
     lines = catalogue.to_lines()
     again = Catalogue.from_lines(lines)
     assert len(lines) == len(again) == 698

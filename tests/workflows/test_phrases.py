@@ -8,7 +8,6 @@ from lib.workbook.inputs import InputError
 from lib.workflows.apis import Field
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
-from lib.workflows.pairs import read_values
 from lib.workflows.phrases import STARTS, Unsaid, app_name, clause, imperative, phrase_catalogue, with_kind
 
 SMALL = {"training": 60, "test": 10, "unseen": 10, "test_same": 10}
@@ -119,8 +118,8 @@ def test_some_operations_are_held_out_and_the_seed_says_which(tmp_path):
     assert not any("DeleteTicket" in name for names in held for name in names), "an id is wanted"
 
 
-def test_requests_and_flows_are_made_from_a_document_alone(desk):
-    pairs = generate(desk, read_values(ROOT / "data" / "values.yaml"), SMALL)
+def test_requests_and_flows_are_made_from_a_document_alone(desk, values):
+    pairs = generate(desk, values, SMALL)
     assert pairs["split"].value_counts().to_dict() == {"training": 60, "test": 10, "unseen": 10, "test_same": 10}
     held = {api.name for api in desk if api.phrases and not api.in_training}
     assert [not held.isdisjoint(apis) for apis in pairs["apis"]] == (pairs["split"] == "unseen").tolist()
@@ -131,9 +130,9 @@ def test_requests_and_flows_are_made_from_a_document_alone(desk):
     assert called["request"].str.contains("high", case=False).all(), "what the call holds was said"
 
 
-def test_a_document_without_triggers_borrows_them(tmp_path):
+def test_a_document_without_triggers_borrows_them(tmp_path, values):
     found, _ = phrased(written(tmp_path, DESK[1:]))
-    pairs = generate(found, read_values(ROOT / "data" / "values.yaml"), SMALL)
+    pairs = generate(found, values, SMALL)
     assert pairs["apis"].str[0].str.startswith("shared_flow_start.").all()
 
 
