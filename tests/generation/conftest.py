@@ -7,18 +7,25 @@ TEMPLATE = "{% for message in messages %}<s>{{ message['role'] }}: {{ message['c
 TEXT = "the quick brown fox jumps over the lazy dog and plays guitar in the music room every evening"
 
 
-def build_model(folder, hidden_size=48, window=256):
+def learned_pairs(texts, vocab_size, special):
+    """Byte-level pairs learned from texts, so that tokens span several characters."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=["<s>", "</s>", "<END>"], initial_alphabet=alphabet, show_progress=False
+        vocab_size=vocab_size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
-    tokenizer.train_from_iterator([TEXT] * 3, trainer)
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def build_model(folder, hidden_size=48, window=256):
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    tokenizer = learned_pairs([TEXT] * 3, 300, ["<s>", "</s>", "<END>"])
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="</s>")
     fast.add_special_tokens({"additional_special_tokens": ["<END>"]})
     fast.chat_template = TEMPLATE

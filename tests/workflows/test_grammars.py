@@ -5,6 +5,7 @@ import random
 
 import pytest
 import torch
+from transformers import PreTrainedTokenizerFast
 
 from lib.generation.constrained import Constraint, Grammar, vocabulary
 from lib.workflows.apis import Field, Operation
@@ -12,6 +13,7 @@ from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
 from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import Call, Flow, Object, calls, nodes, parse, print_flow, validate
+from tests.generation.conftest import learned_pairs
 
 END = 0
 STOP = ["\n\n", "<END>"]
@@ -25,20 +27,7 @@ def flows(catalogue, values):
 @pytest.fixture(scope="module")
 def tokenizer(flows):
     """Byte-level pairs learned from flows, so that tokens span what the grammar keeps apart, as `?['` and `": "` do."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=900,
-        special_tokens=["</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(flows, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
+    return PreTrainedTokenizerFast(tokenizer_object=learned_pairs(flows, 900, ["</s>"]), eos_token="</s>")
 
 
 @pytest.fixture(scope="module")
