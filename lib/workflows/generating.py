@@ -22,7 +22,7 @@ import pandas as pd
 from lib.workflows.apis import Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.conditions import Tested, condition
-from lib.workflows.language import Branch, Call, Flow, If, Statement, calls, parse, variables_used
+from lib.workflows.language import Branch, Call, Flow, If, Reference, Statement, calls, nodes, parse, rewritten
 from lib.workflows.pairs import COLUMNS, SPLITS, normal_form, pair_of
 from lib.workflows.planning import FlowDistribution, FlowPlan, draw_plan
 from lib.workflows.steps import TRIGGER, Output, Unsayable, step
@@ -66,7 +66,13 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         statements = [*statements, If(tested, otherwise), *called]
     request = typed(draft, composed(draft, build, opening, before, branches, after))
     flow = Flow((trigger, *statements))
-    return request, Flow(_without_unused(flow.statements, {TRIGGER, *variables_used(flow)})), draft.said
+    used = {TRIGGER, *(node.variable for node in nodes(flow) if isinstance(node, Reference))}
+
+    def shorter(node: Any) -> Any:
+        """Names stand only for outputs that the flow uses."""
+        return replace(node, variable=None) if isinstance(node, Call) and node.variable not in used else node
+
+    return request, rewritten(flow, shorter), draft.said
 
 
 def _sequence(draft: Draft, apis: Sequence[Operation]) -> tuple[list[str], list[Call]]:
@@ -96,19 +102,6 @@ def _tests(draft: Draft, plan: FlowPlan, settings: set[str]) -> list[Tested]:
             raise Unsayable(f"{plan.trigger.name}: nothing to test")
         tests.append(made)
     return tests
-
-
-def _without_unused(statements: Sequence[Statement], used: set[str]) -> tuple[Statement, ...]:
-    """The statements with names only for outputs that the flow uses: a shorter shot."""
-    made: list[Statement] = []
-    for statement in statements:
-        if isinstance(statement, Call) and statement.variable not in used:
-            statement = replace(statement, variable=None)
-        elif isinstance(statement, If):
-            branches = tuple(replace(one, body=_without_unused(one.body, used)) for one in statement.branches)
-            statement = If(branches, _without_unused(statement.otherwise, used))
-        made.append(statement)
-    return tuple(made)
 
 
 class FlowSource:

@@ -362,14 +362,6 @@ def bodies(statement: Statement) -> list[tuple[Statement, ...]]:
     return []
 
 
-def inside(statements: tuple[Statement, ...]) -> Iterator[Statement]:
-    """Statements in order of text, each before what stands inside it."""
-    for statement in statements:
-        yield statement
-        for body in bodies(statement):
-            yield from inside(body)
-
-
 def nodes(node: Any) -> Iterator:
     """A node of a tree and all below it, in order of text."""
     yield node
@@ -387,17 +379,12 @@ def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
 
 def calls(flow: Flow) -> Iterator[Call]:
     """All calls in order of text, the trigger's included, those of every branch too, those of a loop once."""
-    return (statement for statement in inside(flow.statements) if isinstance(statement, Call))
+    return (node for node in nodes(flow) if isinstance(node, Call))
 
 
 def called_apis(flow: Flow) -> list[str]:
     """Names of the APIs called, in order of text: the sequence that similarity compares (appendix A.1)."""
     return [call.api for call in calls(flow)]
-
-
-def variables_used(flow: Flow) -> list[str]:
-    """Variables that parameters, conditions and loops refer to, each once, in order of text."""
-    return list(dict.fromkeys(name for name, _ in _uses(flow.statements, set())))
 
 
 def _uses(statements: tuple[Statement, ...], assigned: set[str]) -> Iterator[tuple[str, bool]]:
@@ -417,7 +404,7 @@ def _uses(statements: tuple[Statement, ...], assigned: set[str]) -> Iterator[tup
         elif isinstance(statement, For):
             yield from used(statement.items)
             yield from _uses(statement.body, assigned | {statement.variable})
-            assigned |= {*filter(None, (one.variable for one in inside(statement.body) if isinstance(one, Call | For)))}
+            assigned |= {*filter(None, (one.variable for one in nodes(statement.body) if isinstance(one, Call | For)))}
         else:
             after: set[str] = set()
             branches = [(branch.condition, branch.body) for branch in statement.branches]

@@ -25,7 +25,6 @@ from lib.workflows.language import (
     parse,
     print_flow,
     validate,
-    variables_used,
 )
 
 NOTHING = Catalogue({}, {})
@@ -235,7 +234,6 @@ def test_the_tree_of_a_loop():
     assert isinstance(loop.body[1].branches[0].body[0], For)
     assert print_flow(flow) == LOOP
     assert [name.partition(".")[2] for name in called_apis(flow)] == ["ListIssues", "CreateTask", "SendEmail", "Post"]
-    assert variables_used(flow) == ["issues", "issue", "watcher", "task"]
 
 
 # ---------------------------------------------------------------- validation
