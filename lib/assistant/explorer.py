@@ -15,7 +15,7 @@ from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_ot
 from lib.assistant.planners import PLAN_TOKENS
 from lib.assistant.signals import signals
 from lib.assistant.tool_ranker import tool_pairs
-from lib.assistant.tools import context_words, tool_texts, with_words
+from lib.assistant.tools import WORDED, tool_texts, with_context
 from lib.generation.models import load_or_say_how
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs
@@ -28,7 +28,6 @@ NEEDED = {
     "01_data_gen": tuple(f"{name}.parquet" for name in "items opens people queries gold other_plans toolbox".split()),
     "02_context_baselines": ("baseline_rankings.parquet",),
     "05_lambdamart_rrf": ("lambdamart.jsonl", "context_rankings.parquet"),
-    "06_tool_retrieval": ("tool_wording.parquet",),
     "07_planner": ("plans.parquet", "adapters/planner/training.json"),
 }
 
@@ -41,8 +40,6 @@ class Assistant:
     encode: Callable[[list[str]], np.ndarray]  # texts to unit-length embeddings
     ranker: LambdaMART  # over usage signals and text scores
     generate: Callable[[list[str]], list[str]]  # prompts to plans
-    wording: str  # how context enters the text that tools are searched with, and how many items
-    n_worded: int
     n_tools: int  # how many of them a prompt shows
     n_items: int
     bm25_b: float  # BM25T's length normalisation, as the ranker learned from it
@@ -80,8 +77,8 @@ class Assistant:
         asked = {"query": "typed", "persona": persona, "text": text, "time": time, "place": place}
         request = pd.DataFrame([asked])
         retrieved = self.context(request)
-        words = context_words(retrieved.merge(self.tables["items"], on="item"), self.wording, self.n_worded)
-        texts = {"query_only": [text], "query_plus_context": with_words(request, words)}
+        found = retrieved.merge(self.tables["items"], on="item")
+        texts = {"query_only": [text], "query_plus_context": with_context(request, found, WORDED["main"])}
         tools = self.tables["toolbox"].rename(columns={"api": "item"})
         pairs, vectors = tool_pairs(request, tools), self.encode(tools["text"].tolist())
         runs = [
@@ -115,7 +112,7 @@ def open_assistant(book: Workbook) -> Assistant:
     tables = {name: book.read(name) for name in ("items", "opens", "people", "toolbox", "queries")}
     tables["queries"] = tables["queries"][tables["queries"]["split"] == "evaluation"]
     tables["gold"] = with_other_plans(book.read("gold"), book.read("other_plans"))
-    worded, ranked = book.read("tool_wording").iloc[0], book.parameters_of("context_rankings.parquet")
+    ranked = book.parameters_of("context_rankings.parquet")
     tables["toolbox"]["text"] = tool_texts(tables["toolbox"])
     tuned, adapter = book.parameters_of("plans.parquet"), book.data / "adapters" / "planner"
 
@@ -127,8 +124,6 @@ def open_assistant(book: Workbook) -> Assistant:
         lambda texts: encode(search, texts),
         LambdaMART.from_text(json.loads(book.read_lines("lambdamart")[0])),
         lambda prompts: planner.generate(prompts, max_new_tokens=PLAN_TOKENS),
-        worded["wording"],
-        int(worded["items"]),
         tuned.shown_tools,
         tuned.shown_items,
         ranked.bm25_b,

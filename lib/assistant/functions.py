@@ -10,14 +10,14 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.fusion import reciprocal_rank_fusion
+from lib.retrieval.fusion import fuse_runs
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.inputs import InputError, did_you_mean, one_line, parse_json, read_json_records, read_text
+from lib.workbook.references import References
 
 ANSWERS_FOLDER = "possible_answer"
 INSIDE = ("result", "toolConfig", "tools", "toolSpec", "functionDeclarations", "function_declarations", "function")
@@ -86,28 +86,17 @@ def in_openai_form(definition: Any) -> Any:
 def plain_schema(root: dict) -> dict:
     """A JSON schema with what its `$ref`s stand for, as far as these lie in it; with the properties of all parts and
     alternatives, of which those of `allOf` alone may be required; and with `null` among types."""
-    seen = 0
-
-    def target(reference: str) -> Any:
-        node: Any = root if reference.startswith("#") else {}
-        for part in reference.split("/")[1:]:
-            name = unquote(part).replace("~1", "/").replace("~0", "~")
-            if isinstance(node, list):
-                node = node[int(name)] if name.isdecimal() and int(name) < len(node) else {}
-            else:
-                node = node.get(name, {}) if isinstance(node, dict) else {}
-        return node
+    references, seen = References(root), 0
 
     def plain(schema: Any, around: tuple[str, ...]) -> Any:
         nonlocal seen
         seen += 1
+        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        if isinstance(reference, str) and reference not in around:
+            schema, around = references.resolve(schema), (*around, reference)
         if not isinstance(schema, dict) or seen > MOST_SCHEMAS:
             return schema if isinstance(schema, bool) else {}
-        reference = schema.get("$ref")
         schema = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "definitions")}
-        if isinstance(reference, str) and reference not in around:
-            found = target(reference)
-            return plain((found if isinstance(found, dict) else {}) | schema, (*around, reference))
         parts = {word: [plain(part, around) for part in schema.pop(word, None) or []] for word in JOINED}
         known = [part for word in JOINED for part in parts[word] if part.get("type") != "null"]
         if isinstance(schema.get("properties"), dict):
@@ -259,13 +248,7 @@ def search_tools(
         "bm25t": rank_pairs(pairs, bm25t_scores(pairs, asked, among, within=["all"])),
         "semantic": rank_pairs(pairs, cosine_of_pairs(pairs, *vectors)),
     }
-    lists = [run.groupby("query", sort=False)["item"].agg(list) for run in runs.values()]
-    fused = [
-        (query, item, rank)
-        for query in queries["query"]
-        for rank, (item, _) in enumerate(reciprocal_rank_fusion([one[query] for one in lists]), start=1)
-    ]
-    return runs | {"rrf_text": pd.DataFrame(fused, columns=["query", "item", "rank"])}
+    return runs | {"rrf_text": fuse_runs(list(runs.values()))[["query", "item", "rank"]]}
 
 
 def confused(run: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from lib.assistant.plans import (
 from lib.assistant.prompts import planner_prompt
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import APP_NAMES
-from lib.assistant.toolbox import DEFAULT_API, argument_names, signature
+from lib.assistant.toolbox import DEFAULT_API, signature
 from lib.assistant.tools import ALONE, CONTEXT
 from lib.evaluation.comparison import summarise
 from lib.evaluation.inference import Resampling
@@ -71,7 +71,6 @@ class Desk:
         self.app_of = dict(zip(toolbox["api"], toolbox["app"], strict=True))
         self.signatures = {function["name"]: signature(function) for function in self.functions}
         self.signatures[DEFAULT_API] = f"{DEFAULT_API}()"
-        self.arguments = {function["name"]: argument_names(function) for function in self.functions}
 
     def context_lines(self, persona: str, request: str, items: Sequence[str]) -> list[str]:
         """One line an item, `App: text`, then one for each of the persona's contacts whom the request or an item names,
@@ -111,16 +110,6 @@ class Desk:
             if len(found):
                 return "; ".join(self.context_lines(persona, "", [found["item"].iloc[0]]))
         return NOTHING_FOUND
-
-    def template(self, tools: Sequence[str], items: Sequence[str]) -> str:
-        """A plan without a language model, a floor: the first tool of the app of the first item that has one, its first
-        argument being that item's title; `default()` where no tool belongs to an item's app."""
-        for item in items:
-            row = self.items.loc[item]
-            for name in tools:
-                if self.app_of.get(name) == row["app"]:
-                    return print_call(name, dict.fromkeys(self.arguments[name][:1], row["title"]))
-        return print_call(DEFAULT_API, {})
 
 
 @functools.cache

@@ -335,9 +335,3 @@ def plan_second_calls(at_once: pd.DataFrame, world: Material, planner: Planner) 
     rows = at_once[["query", "setting", "tools", "items", "prompt"]]
     texts = [f"{a}\n{b}" for a, b in zip(steps["first"], planner.write(steps), strict=True)]
     return score_plans(rows.assign(text=texts), world)
-
-
-def floor_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
-    """What needs no language model (`Desk.template`) for the prompts of some plans, which show tools and items."""
-    texts = [world.desk.template(*shown) for shown in zip(plans["tools"], plans["items"], strict=True)]
-    return score_plans(plans[["query", "setting", "tools", "items", "prompt"]].assign(text=texts), world)

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from scipy.optimize import linear_sum_assignment
 
-from lib.assistant.toolbox import DEFAULT_API, json_types, unwrap
+from lib.assistant.toolbox import DEFAULT_API, json_types
 from lib.workbook.inputs import SURROGATE, InputError, describe_error, parse_json
 
 MAX_CHARACTERS = 20_000  # ast.parse takes at most 50 ms for a text of this length, whatever it says
@@ -112,14 +112,14 @@ def _as_python(match: re.Match, spelled: dict[str, str]) -> str:
     """A name that Python would not take as another one, under which it is kept in `spelled`."""
     name = match["name"]
     parts = [name] if match["argument"] else (name or "").split(".")
-    if not name or not re.search(r"[^\W\d]", name) or all(map(_is_plain, parts)):
+    if (
+        not name
+        or not re.search(r"[^\W\d]", name)
+        or all(part.isidentifier() and not keyword.iskeyword(part) for part in parts)
+    ):
         return match[0]
     spelled[f"name_{len(spelled)}_"] = name
     return f"name_{len(spelled) - 1}_"
-
-
-def _is_plain(name: str) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _calls(text: str, spelled: dict[str, str]) -> list[PlannedCall]:
@@ -223,8 +223,7 @@ def ast_match(predicted: str, answers: str | GoldAnswers, functions: Sequence[di
         predicted: the plan's text.
         answers: `[{api: {argument: [acceptable values]}}]`, one record a call, as list or as JSON text; "" among the
             values says that the argument may be left out. The values of a dict are lists of acceptable values as well.
-        functions: OpenAI-style definitions, bare or as `{"type": "function", "function": …}`. An API without
-            definition, such as `default`, is judged by its answer alone.
+        functions: OpenAI-style definitions. An API without one, such as `default`, is judged by its answer alone.
 
     Returns:
         A match; where it is false, the reason of the first call that is wrong under the best matching.
@@ -232,7 +231,13 @@ def ast_match(predicted: str, answers: str | GoldAnswers, functions: Sequence[di
     Raises:
         InputError: `answers` has another format.
     """
-    gold = gold_calls(answers)
+    try:
+        records = _ANSWERS.validate_python(parse_json(answers) if isinstance(answers, str) else answers)
+    except ValidationError as error:
+        raise InputError(f"answers: {describe_error(error)}") from error
+    except ValueError as error:
+        raise InputError(f"answers: not JSON: {error}") from error
+    gold = [call for record in records for call in record.items()]
     try:
         calls = parse_plan(predicted)
     except PlanError as error:
@@ -240,7 +245,7 @@ def ast_match(predicted: str, answers: str | GoldAnswers, functions: Sequence[di
     if len(calls) != len(gold):
         return Match("wrong_number_of_calls", f"{len(calls)} instead of {len(gold)}")
     parameters: dict[str, dict] = {}
-    for function in map(unwrap, functions):
+    for function in functions:
         parameters.setdefault(function["name"], function.get("parameters") or {})
     results = [[_match_call(call, answer, parameters.get(answer[0])) for answer in gold] for call in calls]
     # One wrong call more costs more than any number of calls with another API.
@@ -257,21 +262,6 @@ def best_match(text: str, right: Sequence[RightPlan], functions: Sequence[dict])
     nearest = sorted(right, key=lambda plan: sorted(plan.apis) != called)
     matches = [ast_match(text, plan.answers, functions) for plan in nearest]
     return next(filter(None, matches), matches[0])
-
-
-def gold_calls(answers: str | GoldAnswers) -> list[tuple[str, dict[str, list]]]:
-    """Answers in the Berkeley format, as a list or JSON text, as (API, {argument: acceptable values}).
-
-    Raises:
-        InputError: they have another format.
-    """
-    try:
-        records = _ANSWERS.validate_python(parse_json(answers) if isinstance(answers, str) else answers)
-    except ValidationError as error:
-        raise InputError(f"answers: {describe_error(error)}") from error
-    except ValueError as error:
-        raise InputError(f"answers: not JSON: {error}") from error
-    return [call for record in records for call in record.items()]
 
 
 def _match_call(call: PlannedCall, answer: tuple[str, dict[str, list]], parameters: dict | None) -> Match:

@@ -227,11 +227,8 @@ class PlanLessons:
         units = task.of_pairs(task.queries[self.unit])[learned]
         if len(set(units)) < 2:
             units = task.of_pairs(task.queries["persona"])[learned]
-        features, how = (
-            self.features(outer, context),
-            (CODES, min(10, len(task.tools)), task.seed, task.threads, RISING),
-        )
-        return train(task.pairs[learned], features[learned], task.relevant[learned], units, *how)
+        lessons = task.pairs[learned], self.features(outer, context)[learned], task.relevant[learned], units
+        return train(*lessons, CODES, min(10, len(task.tools)), task.seed, task.threads, RISING)
 
     def rank(self, context: pd.DataFrame | None) -> pd.DataFrame:
         """All tools ranked for each evaluation query: each fold of these by a ranker that has learned from the training

@@ -83,16 +83,6 @@ def described(name: str, schema: object) -> Iterator[str]:
             yield from described(inner, child)
 
 
-def unwrap(function: dict) -> dict:
-    """The definition in `{"type": "function", "function": definition}`, or the definition itself."""
-    return function["function"] if isinstance(function.get("function"), dict) else function
-
-
-def argument_names(function: dict) -> list[str]:
-    """Names of the arguments of an OpenAI-style definition, in its order."""
-    return list((function.get("parameters") or {}).get("properties") or {})
-
-
 def signature(function: dict) -> str:
     """A function's name and the names of its arguments; optional ones end in a question mark.
 
@@ -100,7 +90,8 @@ def signature(function: dict) -> str:
     'f(a, b?)'
     """
     required = (function.get("parameters") or {}).get("required") or []
-    names = [name if name in required else f"{name}?" for name in argument_names(function)]
+    properties = (function.get("parameters") or {}).get("properties") or {}
+    names = [name if name in required else f"{name}?" for name in properties]
     return f"{function['name']}({', '.join(names)})"
 
 

@@ -11,12 +11,12 @@ import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lib.assistant.chains import augment, equal_shares, other_rows
+from lib.assistant.chains import augment, other_rows
 from lib.assistant.queries import qrels_of
 from lib.assistant.ranking import RankingTask
 from lib.assistant.schemas import APP_NAMES, WorldKnobs
@@ -33,16 +33,8 @@ from lib.workbook.parts import add_arrays
 # What is ranked with: the query alone, or with context beside it.
 ALONE, CONTEXT, BY_SEARCH = "query_only", "query_plus_context", "query_plus_semantic_context"
 OTHERS, ORACLE = "query_plus_other_context", "oracle_context"
-# What is said of a context item (columns app, title, text), and of how many.
-WORDINGS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
-    "app": lambda items: items["app"].map(APP_NAMES),
-    "title": lambda items: items["title"],
-    "text": lambda items: items["text"],
-    "app: title": lambda items: items["app"].map(APP_NAMES) + ": " + items["title"],
-    "app: text": lambda items: items["app"].map(APP_NAMES) + ": " + items["text"],
-}
-OPTIONS = [(wording, n) for wording in WORDINGS for n in (1, 3, 5)]
-TRIED_CUTOFFS = (3, 5, 10)
+# How a world's first context item is put into words: what found most tools for training queries.
+WORDED = {"main": "app", "explicit": "title", "mixed": "app: title", "hard": "app"}
 DEPTH, LISTED = 10, 20  # items of retrieved context, and tools of a ranking, that a list has
 CONTEXT_FOLDS = 5  # of personas, in which a LambdaMART of context is cross-fitted, as in notebook 05
 DRAWS = 1000  # random orders behind what chance finds of the best of several plans
@@ -52,19 +44,10 @@ ALIKE = 0.98  # of today's contexts are those that kept lists were found with, o
 AUDITED = 10  # queries of each kept list by semantic search that are searched for again
 
 
-class Whole(NamedTuple):
-    """A world with its training side.
-
-    Attributes:
-        frames: queries, gold, items, opens, other_plans, toolbox, as notebook 01 writes them.
-        vectors: unit-length embeddings of queries and items, in frame order.
-        contexts: of both sides by setting (`CONTEXT`, `BY_SEARCH`), columns query, item, rank; for training queries
-            retrieved by what has not seen them, so that rankers may learn from it.
-    """
-
-    frames: Mapping[str, pd.DataFrame]
-    vectors: Mapping[str, np.ndarray]
-    contexts: Mapping[str, pd.DataFrame]
+# A world with its training side: frames as notebook 01 writes them; unit-length embeddings of queries and items, in
+# frame order; and contexts of both sides (columns query, item, rank) by setting (`CONTEXT`, `BY_SEARCH`), of training
+# queries retrieved by what has not seen them, so that rankers may learn from them.
+Whole = tuple[Mapping[str, pd.DataFrame], Mapping[str, np.ndarray], Mapping[str, pd.DataFrame]]
 
 
 class ToolWorld:
@@ -75,11 +58,8 @@ class ToolWorld:
         tools: item (name of the API), app, text.
         gold, also: query and item of the gold plan; query, plan and item of each plan that does as well.
         gold_apps: query and item, a row for each of a query's apps.
-        wording: how context is put into words, one of `OPTIONS`.
         taken: the lists that were asked for, by name: row numbers of items or tools, (queries, depth).
     """
-
-    wording = OPTIONS[0]
 
     def __init__(
         self,
@@ -90,6 +70,7 @@ class ToolWorld:
         seed: int = 0,
         threads: int = 1,
         contexts: Mapping[str, pd.DataFrame] | None = None,
+        wording: str = WORDED["main"],
     ):
         """
         Args:
@@ -98,6 +79,7 @@ class ToolWorld:
             whole: gives the world with its training side; called once, where something is not kept.
             kept: lists that were found in this world, by name.
             contexts: today's, where they are at hand. Kept lists that were found with others are not taken.
+            wording: how context is put into words, see `with_context`.
         """
         self.queries = with_labels(frames, "evaluation")
         gold, others = (
@@ -112,7 +94,7 @@ class ToolWorld:
         self.items = items[items["persona"].isin(self.queries["persona"])].reset_index(drop=True)
         relevant = qrels_of(gold).sort_values(["query", "item"], ignore_index=True)
         self.oracle = relevant.assign(rank=relevant.groupby("query").cumcount() + 1)
-        self.encode, self.seed, self.threads = encode, seed, threads
+        self.encode, self.seed, self.threads, self.wording = encode, seed, threads, wording
         self.whole = functools.cache(whole)
         self.kept, self.taken = dict(kept or {}), dict[str, np.ndarray]()
         self.audited = self.agreed = 0
@@ -150,7 +132,7 @@ class ToolWorld:
         labels starts with the plan's item."""
 
         def retrieved(setting: str) -> Callable[[], pd.DataFrame]:
-            return lambda: self.whole().contexts[setting]
+            return lambda: self.whole()[2][setting]
 
         found = {name: self.listed(f"items of {name}", retrieved(name), DEPTH) for name in (CONTEXT, BY_SEARCH)}
         asked = self.queries["query"].to_numpy()
@@ -162,10 +144,9 @@ class ToolWorld:
         """What is searched with: each query's text, and its context in words; of the oracle's all items are worded."""
         if setting == ALONE:
             return queries["text"].tolist()
-        items = self.items if contexts is self.contexts else self.whole().frames["items"]
+        items = self.items if contexts is self.contexts else self.whole()[0]["items"]
         shown = contexts[setting].merge(items[["item", "app", "title", "text"]], on="item")
-        wording, n = self.wording
-        return with_words(queries, context_words(shown, wording, len(shown) if setting == ORACLE else n))
+        return with_context(queries, shown, self.wording, len(shown) if setting == ORACLE else 1)
 
     @functools.cached_property
     def tool_vectors(self) -> np.ndarray:
@@ -206,24 +187,6 @@ class ToolWorld:
         seen = frames["items"], vectors["items"]
         return {ALONE: None} | {name: self.task.context_features(run, *seen) for name, run in contexts.items()}
 
-    def choose_wording(self, setting: str, n_queries: int) -> None:
-        """Word a setting's context as finds most: by the mean recall of tools at K = 3, 5 and 10 over a sample of
-        training queries, by the labelled plans alone; other plans count where methods are judged."""
-        name = f"wording by {n_queries} of {setting}"
-        self.taken |= {name: self.kept[name]} if name in self.kept else {}
-        if name not in self.taken:
-            frames, _, contexts = self.whole()
-            training = with_labels(frames, "training")
-            sample = equal_shares(training, training["kind"], n_queries, self.seed).reset_index(drop=True)
-            texts = []
-            for self.wording in OPTIONS:
-                texts.append(self.texts(setting, sample, contexts))
-            runs = {number: self.by_cosine(sample, self.encode(part)) for number, part in enumerate(texts)}
-            scores = per_query_scores(runs, self.task.gold, sample["query"].tolist(), TRIED_CUTOFFS)
-            recall = scores.xs("recall", axis=1, level="metric")
-            self.taken[name] = np.array([[recall.mean().groupby("method").mean().idxmax()]], dtype=np.uint16)
-        self.wording = OPTIONS[int(self.taken[name][0, 0])]
-
     def rank_training(self, setting: str) -> pd.DataFrame:
         """The first tools of each training query by semantic search, which a planner is shown while it learns."""
         frames, _, contexts = self.whole()
@@ -237,7 +200,7 @@ class ToolWorld:
     def list_name(self, setting: str, retriever: str = "semantic", topics: str = "known") -> str:
         """The name of a list: that of its run and, where context is put into words, how."""
         worded = retriever == "semantic" and setting != ALONE
-        return run_name(setting, retriever, topics) + (f", {self.wording[0]} of {self.wording[1]}" if worded else "")
+        return run_name(setting, retriever, topics) + (f", {self.wording} of 1" if worded else "")
 
     def audit(self) -> None:
         """Search for some queries of each kept list by semantic search again: `audited` counts them, `agreed` those
@@ -304,20 +267,17 @@ def tool_texts(toolbox: pd.DataFrame) -> list[str]:
     return texts
 
 
-def context_words(context: pd.DataFrame, wording: str, n_items: int) -> pd.Series:
-    """The first `n_items` context items of each query in words, best first, each wording once; indexed by query.
+def with_context(queries: pd.DataFrame, context: pd.DataFrame, wording: str, n_items: int = 1) -> list[str]:
+    """Each query's text followed by its first context items in words, best first, each wording once.
 
     Args:
-        context: columns query, rank, and those that the wording needs of app, title and text.
-        wording: one of `WORDINGS`.
+        context: columns query, rank, app, title; some queries have none.
+        wording: `app`, `title` or `app: title`.
     """
     first = context[context["rank"] <= n_items].sort_values(["query", "rank"])
-    first = first.assign(words=WORDINGS[wording](first)).drop_duplicates(["query", "words"])
-    return first.groupby("query")["words"].agg(", ".join)
-
-
-def with_words(queries: pd.DataFrame, words: pd.Series) -> list[str]:
-    """Each query's text followed by its words, if it has any."""
+    app, title = first["app"].map(APP_NAMES), first["title"]
+    first = first.assign(words={"app": app, "title": title, "app: title": app + ": " + title}[wording])
+    words = first.drop_duplicates(["query", "words"]).groupby("query")["words"].agg(", ".join)
     return augment(queries["text"], words.reindex(queries["query"]).fillna(""))
 
 
@@ -355,13 +315,13 @@ def learned_world(
     """
     part = asked_part(frames, n_training, seed)
     vectors = embed_worlds({0: part}, encode, known)[0]
-    task = RankingTask.of_world(part, vectors, max(TRIED_CUTOFFS), seed, CONTEXT_FOLDS, threads)
+    task = RankingTask.of_world(part, vectors, DEPTH, seed, CONTEXT_FOLDS, threads)
     _, scores = task.fit()
     learned = pd.concat([task.rank(scores, task.training), task.rank(scores)], ignore_index=True)
     pairs = candidate_pairs(part["queries"], part["items"], on="persona")
     searched = rank_pairs(pairs, cosine_of_pairs(pairs, vectors["queries"], vectors["items"]))
     runs = {CONTEXT: learned, BY_SEARCH: searched}
-    return Whole(part, vectors, {setting: run[run["rank"] <= DEPTH] for setting, run in runs.items()})
+    return part, vectors, {setting: run[run["rank"] <= DEPTH] for setting, run in runs.items()}
 
 
 def asked_part(frames: Mapping[str, pd.DataFrame], n_training: int, seed: int) -> dict[str, pd.DataFrame]:

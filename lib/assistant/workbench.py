@@ -33,8 +33,6 @@ from lib.workbook.parts import kept_arrays
 
 SOURCE = "https://github.com/olly-styles/WorkBench"
 ANSWERS = "queries_and_answers"
-
-
 # Of each app: its name, the file and the key of its items, and the columns that say what an item is.
 APPS = {
     "email": ("Email", "emails.csv", "email_id", "inbox/outbox sender/recipient subject sent_datetime body"),

@@ -45,7 +45,7 @@ def tables(records, write_world):
 
 @pytest.fixture
 def assistant(tables):
-    return Assistant(tables, encode_anyhow, ByOpens(), plan, "app", 1, 4, 2, 0.75)
+    return Assistant(tables, encode_anyhow, ByOpens(), plan, 4, 2, 0.75)
 
 
 def test_a_typed_request_goes_through_the_whole_chain(assistant, tables):

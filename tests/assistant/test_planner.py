@@ -177,12 +177,6 @@ def test_a_call_returns_the_item_that_it_names(desk):
     assert desk.execute("nobody", ("find_event", {"title": "Steering round"})) == NOTHING_FOUND
 
 
-def test_the_template_reads_nothing_but_apps_and_titles(desk):
-    assert desk.template(["send_mail", "open_note", "find_event"], ["ana-2"]) == TWO_CALLS.split("\n")[0]
-    assert desk.template(["send_mail", "open_note"], ["ana-2", "ana-1"]) == 'open_note(title="For Dana")'
-    assert desk.template(["send_mail", "default"], ["ana-2"]) == desk.template(["find_event"], []) == "default()"
-
-
 def test_the_second_step_follows_what_was_planned_not_the_label():
     rows = material_of().shown(QUERIES[:1], "rag")
     steps = material_of().second_steps(rows, ["open_note(title='For Dana')\nnonsense("])

@@ -14,7 +14,6 @@ from lib.assistant.planners import (
     RULES,
     Planner,
     PlannerLesson,
-    floor_plans,
     plan,
     plan_second_calls,
     planners_of,
@@ -126,9 +125,6 @@ def test_a_plan_is_made_from_its_settings_prompt_and_judged(material, planner):
     assert "Thought: Check." in found["prompt"]
     assert found["text"] == 'find_event(title="Steering round")'
     assert found[["ast_accuracy", "need", "setting"]].tolist() == [100, "late", "context_tuned_rag"]
-    assert plan(["rag"], material, one, QUERIES[2:])["right_api"].tolist() == [100], "open_note does as well"
-    floor = floor_plans(plan(["context_tuned_rag"], material, one, QUERIES[2:]), material)
-    assert floor["text"].tolist() == ['find_event(title="Steering round")']
 
 
 def test_a_second_call_is_planned_after_the_first_was_made(material, planner):

@@ -16,9 +16,7 @@ from lib.assistant.tools import (
     ORACLE,
     OTHERS,
     ToolWorld,
-    Whole,
     asked_part,
-    context_words,
     learned_world,
     named_world,
     rank_tools,
@@ -26,6 +24,7 @@ from lib.assistant.tools import (
     run_name,
     ship_tool_lists,
     tool_texts,
+    with_context,
     world_key,
 )
 from lib.workbook.artifacts import Workbook
@@ -95,7 +94,7 @@ RUN = run_of(q0=["a", "b"], q1=["b", "a"], q2=["d", "e"], q3=["c", "d"])
 
 def world_of(frames, kept=None, **how):
     vectors = {name: letters(frames[name]["text"].tolist()) for name in ("queries", "items")}
-    whole = Whole(frames, vectors, {CONTEXT: RUN, BY_SEARCH: RUN})
+    whole = frames, vectors, {CONTEXT: RUN, BY_SEARCH: RUN}
     return ToolWorld(frames, letters, lambda: whole, kept, seed=3, **how)
 
 
@@ -116,7 +115,7 @@ def test_another_querys_context_is_never_its_own(frames):
     gold = pd.concat([frames["gold"][2:3].assign(query=name, relevant=[["c"]]) for name in names])
     items = pd.concat([frames["items"][2:3].assign(item=f"of {name}") for name in names])
     run = run_of(**{name: [f"of {name}"] for name in names})
-    whole = Whole({}, {}, {CONTEXT: run, BY_SEARCH: run})
+    whole = {}, {}, {CONTEXT: run, BY_SEARCH: run}
     part = frames | {"queries": queries, "gold": gold, "items": items}
     given = ToolWorld(part, letters, lambda: whole).contexts[OTHERS].set_index("query")["item"]
     assert sorted(given.index) == names
@@ -127,8 +126,9 @@ def test_another_querys_context_is_never_its_own(frames):
 def test_context_in_words_best_first_and_each_wording_once():
     rows = [(3, "mail", "T3"), (1, "notes", "T1"), (2, "notes", "T2"), (4, "music", "T4")]
     context = pd.DataFrame(rows, columns=["rank", "app", "title"]).assign(query="q")
-    assert context_words(context, "app", 3).to_dict() == {"q": "Notes, Mail"}
-    assert context_words(context, "app: title", 3).to_dict() == {"q": "Notes: T1, Notes: T2, Mail: T3"}
+    asked = pd.DataFrame({"query": ["q", "none"], "text": ["who", "what"]})
+    assert with_context(asked, context, "app", 3) == ["who Notes, Mail", "what"]
+    assert with_context(asked, context, "app: title", 3) == ["who Notes: T1, Notes: T2, Mail: T3", "what"]
 
 
 def test_recall_of_tools_and_of_apps(world):
@@ -186,21 +186,12 @@ def test_chance_is_exact_of_one_plan_and_takes_other_plans_too(frames, world):
     assert recall_of_tools(runs, served, [1, 2]).loc["q2", column] == pytest.approx(62.5, abs=4)
 
 
-def test_a_wording_is_chosen_by_the_gold_plans_of_training_alone(frames, monkeypatch):
-    """Though any tool is said to serve every training query as well: each query's right tool is that of the app in
-    which its first item lies."""
-    monkeypatch.setattr(module, "TRIED_CUTOFFS", [1])
-    frames["gold"]["apis"] = [["read_mail"], ["open_note"], ["call"], ["call"]]
-    every = [(f"q{n}", [api]) for n in (0, 1) for api in TOOLS["api"]]
-    served = frames | {"other_plans": pd.DataFrame(every, columns=["query", "apis"])}
-    for one in map(world_of, (frames, served)):
-        one.choose_wording(CONTEXT, 2)
-        assert one.wording == ("app", 1)
-
-
 @pytest.mark.parametrize(
     ("wording", "with_context", "of_the_oracle"),
-    [(("app", 1), "what Notes", "what Notes, Calendar"), (("title", 2), "what D, E", "what C, D, E")],
+    [
+        ("app", "what Notes", "what Notes, Calendar"),
+        ("app: title", "what Notes: D", "what Notes: C, Notes: D, Calendar: E"),
+    ],
 )
 def test_what_is_searched_with(world, wording, with_context, of_the_oracle):
     """Of the oracle all items are in words."""
@@ -230,7 +221,6 @@ def whole(data):
 def ranked(whole):
     """The world `hard`, small, and what it finds."""
     there = small_world(whole["hard"])
-    there.choose_wording(CONTEXT, 12)
     return there, runs_in(there)
 
 
@@ -282,11 +272,9 @@ def test_no_evaluation_label_reaches_a_ranking(whole, ranked):
     other = whole["hard"]["toolbox"]["api"].iloc[0]
     lied = gold.assign(apis=[[other] if out else apis for out, apis in zip(asked, gold["apis"], strict=True)])
     lied["relevant"] = [labels[:1] if out else labels for out, labels in zip(asked, gold["relevant"], strict=True)]
-    world, before = ranked
+    before = ranked[1]
     told = small_world({**whole["hard"], "gold": lied})
-    told.choose_wording(CONTEXT, 12)
     after = runs_in(told)
-    assert told.wording == world.wording
     for name in set(before) - {ORACLE}:
         pd.testing.assert_frame_equal(after[name], before[name])
     assert not after[ORACLE].equals(before[ORACLE])
@@ -307,12 +295,11 @@ def test_kept_lists_are_taken_and_some_are_searched_for_again(whole, ranked, tmp
     assert ship_tool_lists(book, tmp_path)
     assert not ship_tool_lists(book, tmp_path), "they are there"
     again = ToolWorld(whole["hard"], letters, never, kept_arrays(tmp_path / module.LISTS, "k"), 3)
-    again.choose_wording(CONTEXT, 12)
     for name, run in runs_in(again).items():
         pd.testing.assert_frame_equal(run, before[name])
     again.audit()
     assert again.agreed == again.audited == 5 * module.AUDITED
-    again.kept[CONTEXT + ", {} of {}".format(*again.wording)][:, :2] = 0
+    again.kept[f"{CONTEXT}, app of 1"][:, :2] = 0
     again.audited = again.agreed = 0
     again.audit()
     assert again.agreed < again.audited
@@ -322,11 +309,8 @@ def test_kept_lists_are_taken_and_some_are_searched_for_again(whole, ranked, tmp
 def test_lists_that_were_found_with_other_contexts_are_not_taken(whole, ranked):
     world, _ = ranked
     kept = {f"items of {setting}": world.taken[f"items of {setting}"] for setting in (CONTEXT, BY_SEARCH)}
-    same = small_world(whole["hard"], kept, world.contexts)
-    assert same.kept
-    assert same.agreed == same.audited == 200
-    other = {CONTEXT: world.contexts[BY_SEARCH]}
-    assert not small_world(whole["hard"], kept, other).kept
+    assert small_world(whole["hard"], kept, world.contexts).kept
+    assert not small_world(whole["hard"], kept, {CONTEXT: world.contexts[BY_SEARCH]}).kept
 
 
 @pytest.mark.slow
