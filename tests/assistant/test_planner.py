@@ -20,26 +20,14 @@ from lib.assistant.planner import (
 )
 from lib.assistant.schemas import InputError
 
+TEXT = {"type": "string"}
 FUNCTIONS = [
-    {
-        "name": "find_event",
-        "description": "Looks up an appointment.",
-        "parameters": {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]},
-    },
-    {
-        "name": "send_mail",
-        "description": "Sends a message.",
-        "parameters": {
-            "type": "object",
-            "properties": {"to": {"type": "string"}, "subject": {"type": "string"}, "body": {"type": "string"}},
-            "required": ["to", "subject"],
-        },
-    },
-    {
-        "name": "open_note",
-        "description": "Opens a note.",
-        "parameters": {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]},
-    },
+    {"name": name, "parameters": {"properties": dict.fromkeys(names.split(), TEXT), "required": needed.split()}}
+    for name, names, needed in (
+        ("find_event", "title", "title"),
+        ("send_mail", "to subject body", "to subject"),
+        ("open_note", "title", "title"),
+    )
 ]
 TOOLBOX = pd.DataFrame(
     {
