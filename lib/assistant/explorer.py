@@ -16,7 +16,7 @@ from lib.assistant.planners import PLAN_TOKENS
 from lib.assistant.signals import signals
 from lib.assistant.tool_ranker import tool_pairs
 from lib.assistant.tools import WORDED, tool_texts, with_context
-from lib.generation.models import load_or_say_how
+from lib.generation.models import locate
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs
 from lib.workbook.artifacts import Workbook
@@ -118,7 +118,7 @@ def open_assistant(book: Workbook) -> Assistant:
 
     load = partial(LocalModel, adapter=adapter, threads=cores(), quantization=tuned.quantization)
     encoder = book.parameters_of("baseline_rankings.parquet").encoder
-    search, planner = load_or_say_how(encoder, load_encoder), load_or_say_how(tuned.planner, load)
+    search, planner = load_encoder(locate(encoder)), load(tuned.planner)
     return Assistant(
         tables,
         lambda texts: encode(search, texts),

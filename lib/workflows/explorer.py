@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.generation.models import load_or_say_how
+from lib.generation.models import locate
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import Workbook
 from lib.workbook.inputs import did_you_mean
@@ -85,7 +85,7 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
     training = flows[flows["split"] == "training"].reset_index(drop=True)
     name, folder = book.parameters_of("flows.parquet").workflow_encoder, book.data / "encoders" / "tst"
     tuned = (folder / "adapter_config.json").exists()
-    encoder = load_or_say_how(name, functools.partial(load_encoder, adapter=folder if tuned else None))
+    encoder = load_encoder(locate(name), adapter=folder if tuned else None)
     requests, kept = training["request"].tolist(), book.data / "embedded" / "tst_training.safetensors"
     if not kept.exists():
         started = perf_counter()
@@ -96,8 +96,7 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
     @functools.cache
     def load(generator: str) -> LocalModel:
         learned = book.data / adapter if generator == "finetuned" else None
-        make = functools.partial(LocalModel, adapter=learned, threads=cores(), quantization=told.quantization)
-        return load_or_say_how(told.generator, make)
+        return LocalModel(told.generator, adapter=learned, threads=cores(), quantization=told.quantization)
 
     catalogue, vectors = Catalogue.from_lines(book.read_lines("catalogue")), encode(encoder, requests, keep=kept)
     return FlowWriter(training, catalogue, vectors, functools.partial(encode, encoder), load, told.dsl_max_tokens)
