@@ -32,7 +32,7 @@ from lib.assistant.world import SIDES, World, deal_sides, read_world, simulate
 from lib.generation.answers import INSTRUCT_MODEL, Answers, KeptModel
 from lib.generation.local import weights_of
 from lib.generation.models import ModelError
-from lib.generation.structured import Question, Reply, ask
+from lib.generation.structured import Question, ask
 from lib.workbook.artifacts import atomic_folder
 from lib.workbook.inputs import InputError, Strict, Text
 
@@ -242,9 +242,9 @@ def write_world(
     rows: list[dict[str, Any]] = []
 
     def step(name: str, questions: Sequence[Question], n_items: int = 0) -> list[Any]:
-        replies = ask(model, questions, progress=progress, **draw_settings(name, knobs.seed, n_items))
-        rows.append({"step": name, "asked": len(replies), "valid": sum(reply.value is not None for reply in replies)})
-        return [reply.value for reply in replies]
+        answers = ask(model, questions, progress=progress, **draw_settings(name, knobs.seed, n_items))
+        rows.append({"step": name, "asked": len(answers), "valid": sum(answer is not None for answer in answers)})
+        return answers
 
     rng, sizes = np.random.default_rng([knobs.seed, 11]), (knobs.n_training_queries, knobs.n_evaluation_queries)
     sides, personas = deal_sides(knobs.n_personas, *sizes, rng).tolist(), write_personas(step, knobs.n_personas, rng)
@@ -365,11 +365,11 @@ def trials(
     return questions, [gold for _, _, gold in served]
 
 
-def is_right(step: str, reply: Reply[Any], gold: Gold, toolbox: Toolbox) -> bool:
+def is_right(step: str, answer: Any, gold: Gold, toolbox: Toolbox) -> bool:
     """Whether a tool, or the arguments of the right tool, are the simulator's."""
-    if reply.value is None or step == "tools":
-        return reply.value is not None and reply.value.api == gold.apis[0]
-    call = print_call(gold.apis[0], reply.value.model_dump(by_alias=True, exclude_unset=True))
+    if answer is None or step == "tools":
+        return answer is not None and answer.api == gold.apis[0]
+    call = print_call(gold.apis[0], answer.model_dump(by_alias=True, exclude_unset=True))
     return bool(ast_match(call, gold.answers, toolbox.functions))
 
 
@@ -385,11 +385,11 @@ def kept_trials(root: Path, seed: int) -> pd.DataFrame:
             for step, questions in asked.items():
                 settings = draw_settings(step, seed, n_items=3)
                 settings["max_new_tokens"] = min(settings["max_new_tokens"], 400)  # of a kept answer
-                replies = ask(kept, questions, **settings, constrained=constrained, rounds=1)
-                right = [np.nan] * len(replies)
+                answers = ask(kept, questions, **settings, constrained=constrained, rounds=1)
+                right = [np.nan] * len(answers)
                 if step in ("tools", "plans"):
-                    right = [float(is_right(step, *pair, world.toolbox)) for pair in zip(replies, labels, strict=True)]
-                rows += [(step, way, int(r.value is not None), ok) for r, ok in zip(replies, right, strict=True)]
+                    right = [float(is_right(step, *pair, world.toolbox)) for pair in zip(answers, labels, strict=True)]
+                rows += [(step, way, int(a is not None), ok) for a, ok in zip(answers, right, strict=True)]
     except ModelError:
         rows = []
     return pd.DataFrame(rows, columns=["step", "way", "valid", "right"])

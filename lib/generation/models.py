@@ -180,7 +180,7 @@ def _hash(path: Path, time: int, size: int) -> str:
     return sha256_of(path)
 
 
-def hash_of(path: Path) -> str:
+def file_hash(path: Path) -> str:
     """SHA-256 of a file, computed once in a process for as long as its time and size stay."""
     state = path.stat()
     return _hash(path, state.st_mtime_ns, state.st_size)
@@ -191,7 +191,7 @@ def find_flaw(folder: Path, files: Mapping[str, str]) -> str:
     if not folder.is_dir():
         return f"not in {folder}"
     for name, sha256 in files.items():
-        if not (folder / name).is_file() or hash_of(folder / name) != sha256:
+        if not (folder / name).is_file() or file_hash(folder / name) != sha256:
             return f"{name} in {folder} is not the registered file"
     return ""
 
@@ -203,5 +203,5 @@ def folder_hash(folder: str | Path) -> str:
     shown = [(name, path) for name, path in paths if not any(part[0] == "." for part in name.parts)]
     if not shown:
         raise ModelError(f"{folder}: no model there (the folder is empty or missing)")
-    listed = "\n".join(f"{name.as_posix()} {hash_of(path)}" for name, path in shown)
+    listed = "\n".join(f"{name.as_posix()} {file_hash(path)}" for name, path in shown)
     return hashlib.sha256(listed.encode()).hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -50,32 +50,18 @@ class Question(Generic[Form]):
         )
 
 
-@dataclass
-class Reply(Generic[Form]):
-    """What became of a question: the valid answer, if there was one; all answers, as the model gave them; what was
-    wrong with each but the valid one."""
-
-    value: Form | None = None
-    answers: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-
 def ask(
     model: Any,
     questions: Sequence[Question[Form]],
     constrained: bool = False,
     rounds: int = ROUNDS,
     **settings: Any,
-) -> list[Reply[Form]]:
-    """Replies in the order of the questions. All questions of a round go to the model together; a wrong answer is held
-    up to it together with what is wrong with it. Raises as `generate` does.
-
-    Args:
-        model: has the `generate` of `lib.generation.local.LocalModel`, which gets the `settings`.
-        constrained: put each answer under its schema as a grammar; local models only.
-        rounds: of asking again, at most.
+) -> list[Form | None]:
+    """The valid answer to each question, or None. All questions of a round go to the model together; a wrong answer is
+    held up to it together with what is wrong with it, `rounds` times at most. The model's `generate` gets the
+    `settings` and, if `constrained`, each schema as a grammar (local models only). Raises as `generate` does.
     """
-    replies: list[Reply[Form]] = [Reply() for _ in questions]
+    values: list[Form | None] = [None] * len(questions)
     prompts, waiting = [question.text for question in questions], list(range(len(questions)))
     grammars = [grammar_of(question.form) for question in questions] if constrained else []
     for _ in range(rounds + 1):
@@ -83,22 +69,16 @@ def ask(
         asked = [prompts[i] for i in waiting]
         answers = model.generate(asked, chat=True, grammars=forms, **settings) if waiting else []
         for i, answer in zip(waiting, answers, strict=True):
-            replies[i].answers.append(answer)
             try:
-                replies[i].value = read_answer(answer, questions[i])
+                values[i] = read_answer(answer, questions[i])
             except AnswerError as error:
-                replies[i].errors.append(str(error))
                 quoted = answer if len(answer) <= QUOTED else f"{answer[:QUOTED]} …"
-                quoted = quoted.encode(errors="replace").decode()  # half a character cannot be sent
                 prompts[i] = (
                     f"{questions[i].text}\n\nYou answered:\n{quoted or '(nothing)'}\n\nThat cannot be used: {error}\n"
                     "Give the whole answer again with this put right, as one JSON object and nothing else."
                 )
-        waiting = [i for i in waiting if replies[i].value is None]
-    return replies
-
-
-# ---------------------------------------------------------------- reading
+        waiting = [i for i in waiting if values[i] is None]
+    return values
 
 
 def read_answer(text: str, question: Question[Form]) -> Form:
@@ -115,7 +95,7 @@ def read_answer(text: str, question: Question[Form]) -> Form:
             fault = fault or "; ".join(problems)
         except (RecursionError, ValueError) as error:
             fault = fault or (str(error) if isinstance(error, ValueError) else TOO_DEEP)
-    fault = " ".join(CONTROL.sub(" ", fault).split()).encode(errors="replace").decode()
+    fault = " ".join(CONTROL.sub(" ", fault).split())
     raise AnswerError(fault if len(fault) <= 400 else f"{fault[:400]} …")
 
 
@@ -161,24 +141,17 @@ def tidy(value: object) -> object:
     return {tidy(key): tidy(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
-# ---------------------------------------------------------------- schema
-
-
 def schema_of(form: type[BaseModel], without: str = "") -> dict:
     """The JSON schema of an answer, without titles and defaults; texts and lists have a largest length, and times a
     pattern (they are local, while JSON schema's `date-time` has an offset), `without` which or their "format"."""
 
-    def bounded(schema: Any) -> Any:
+    def bounded(schema: Any, named: bool = False) -> Any:
         if isinstance(schema, list):
             return [bounded(part) for part in schema]
         if not isinstance(schema, dict):
             return schema
-        kept: dict[str, Any] = {}
-        for key, value in schema.items():
-            if key in ("properties", "$defs"):  # names, which may be called title or default
-                kept[key] = {name: bounded(part) for name, part in value.items()}
-            elif key not in ("title", "default"):
-                kept[key] = bounded(value)
+        left = () if named else ("title", "default")  # a property may be called so
+        kept = {key: bounded(part, key in ("properties", "$defs")) for key, part in schema.items() if key not in left}
         if kept.get("format") == "date-time":
             kept.setdefault("pattern", MOMENT)
             kept.pop(without, None)
@@ -192,6 +165,6 @@ def schema_of(form: type[BaseModel], without: str = "") -> dict:
 
 
 def grammar_of(form: type[BaseModel]) -> str:
-    """The schema of an answer as a grammar for `lib.generation.constrained`; keys in its order, single spaces."""
+    """The schema of an answer as a grammar for `lib.generation.decoding`; keys in its order, single spaces."""
     layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
     return f"start: %json {json.dumps(schema_of(form, without='format') | {'x-guidance': layout})}"

