@@ -26,8 +26,7 @@ from lib.assistant.queries import held_out_needs
 from lib.assistant.toolbox import DEFAULT_API
 from lib.generation.answers import INSTRUCT_MODEL, Answers, KeptModel, whole_units
 from lib.generation.finetune import Training, finetune_language_model
-from lib.generation.load import kept_model
-from lib.generation.local import Conversations, LocalModel, fingerprint, weights_of
+from lib.generation.local import Conversations, LocalModel, fingerprint, kept_model, weights_of
 from lib.generation.models import locate
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters import Parameters
@@ -267,9 +266,7 @@ def planners_of(
         pairs = lesson.pairs(lesson.queries(size))
         texts, output = (pairs["prompt"].tolist(), pairs["target"].tolist()), book.data / "runs" / "planner_larger"
         made = finetune_language_model(name, *texts, output, settings, progress=progress, **machine)
-        model = LocalModel(name, adapter=made.folder, cache=larger, **machine)
-        model.weights = key
-        return model
+        return LocalModel(name, adapter=made.folder, cache=larger, **machine)
 
     load_untuned = functools.partial(Conversations, name, cache=untuned, **machine)
     examples: dict[str, list] = {setting: [] for setting in SETTINGS}

@@ -158,13 +158,9 @@ def _read(line: bytes) -> dict[str, Answer]:
     row = json.loads(line)
     key, text, cost = row.pop("key"), encodable(row.pop("text")), Cost(*row.pop("cost", ()))
     answer = Answer(text, cost=cost, **row)
-    noted: dict[Any, list] = {
-        str: [key, answer.dtype, answer.device, answer.engine, answer.refused],
-        bool: [answer.finished],
-    }
-    noted[int | float] = list(cost)
-    if wrong := [value for kind, values in noted.items() for value in values if not isinstance(value, kind)]:
-        raise TypeError(f"{wrong[0]!r} is of another type")
+    same = [type(getattr(answer, name)) is type(value) for name, value in asdict(Answer("")).items() if name != "cost"]
+    if not (all(same) and isinstance(key, str) and all(isinstance(number, int | float) for number in cost)):
+        raise TypeError("a value is of another type")
     return {key: answer}
 
 
@@ -212,7 +208,7 @@ class LanguageModel:
             temperature: 0 takes the likeliest token (greedy); else tokens are drawn from softmax(logits / temperature).
             seed: of the draws; few services behind an endpoint promise the same answer to the same seed.
             progress: show a progress bar over distinct prompts.
-            grammars: what answers may be (see `lib.generation.constrained`), for all prompts or for each; None leaves
+            grammars: what answers may be (see `lib.generation.decoding`), for all prompts or for each; None leaves
                 them free. A stop text must be allowed by the grammar itself. An endpoint takes none.
 
         Raises ValueError for an empty prompt, one too long for the model, a lone surrogate, a setting that makes no
@@ -246,10 +242,10 @@ def _each(prompts: Sequence[str], grammars: str | Sequence[str | None] | None) -
 
 
 class KeptModel(LanguageModel):
-    """A model that `load` gives when an answer is not kept: where all are, its weights need not be there. Without
-    `load`, only what is kept can be asked."""
+    """A model that `load` gives, with the same store, when an answer is not kept: where all are, its weights need not
+    be there. Without `load`, only what is kept can be asked."""
 
-    def __init__(self, answers: Answers, weights: str, load: Callable[[], Any] | None = None):
+    def __init__(self, answers: Answers, weights: str, load: Callable[[], LanguageModel] | None = None):
         super().__init__(weights, answers)
         self.load = load
         self.model: Any = None
@@ -258,14 +254,8 @@ class KeptModel(LanguageModel):
         """Raises ModelError where there is no model to ask."""
         if not self.load:
             raise ModelError(f"{len(asked)} answers are not kept, and no model is named to ask")
-        model = self.model = self.model or self.load()
-        prompts, grammars = zip(*asked.values(), strict=True)
-        texts = model.generate(prompts, grammars=grammars, progress=not bar.disable, **settings)
-        rows = zip(asked, texts, model.finished, model.costs, strict=True)
-        made = {key: Answer(text, finished, cost, model.dtype) for key, text, finished, cost in rows}
-        there = zip(made, self.cache.get(made), strict=True)  # a model that keeps them here, too, has added them
-        self.cache.add({key: made[key] for key, answer in there if answer is None})
-        return made
+        self.model = self.model or self.load()
+        return self.model.ask(asked, bar, **settings)
 
     def unload(self) -> None:
         """Let go of the weights of a model that was loaded."""

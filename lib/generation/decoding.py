@@ -1,20 +1,106 @@
-"""Decoding a batch of prompts: each prompt is read without padding, then all are continued together."""
+"""Decoding prompts in batches: each prompt is read without padding, what several begin with once, then all are
+continued together.
+
+Batches and shared beginnings are functions of the prompts of a call that are computed: in bfloat16 an answer depends on
+the batch it was computed in and on where its prompt was cut.
+
+Grammars are Lark text in llguidance's dialect. llguidance follows a text byte by byte, so that a token may begin or end
+anywhere within a terminal. Where a grammar leaves one way to go on, it only allows the tokenizer's own tokens for that.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
+from llguidance import LLExecutor, LLMatcher, LLTokenizer
+from llguidance.hf import from_tokenizer
+from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask_par
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from lib.generation.batches import Prompt
-from lib.generation.constrained import Constraint
-
+SHORTEST_PREFIX = 16  # tokens; below it, reading what all prompts share apart costs more than it saves
+LEAST_PADDING = 256  # tokens; less is not worth a batch
+SHORTEST_GROUP_PREFIX = 256  # below it, batches of prompts of like length save more than groups do
 # An answer stops that ends in so many times one cycle of so many tokens at most, of so many in all at least: small
 # models say the same line until they are cut off. No right flow comes near it.
 REPEATS = {"times": 4, "cycle": 64, "tokens": 48}
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt of a batch: its tokens, where they are cut (see `shared_prefixes`), the grammar of the answer or ""."""
+
+    tokens: list[int]
+    cuts: tuple[int, ...] = ()
+    grammar: str = ""
+
+
+class GrammarError(ValueError):
+    """A grammar that cannot be compiled or followed."""
+
+
+def vocabulary(tokenizer, size: int, ends: Iterable[int]) -> LLTokenizer:
+    """A fast `transformers` tokenizer as llguidance wants it, which takes about a second; `size` is of the model's
+    output, `ends` are the tokens that end an answer: masks have them where the grammar is complete, and only there."""
+    return from_tokenizer(tokenizer, n_vocab=size, eos_token=sorted(ends))
+
+
+class Grammar:
+    """A grammar compiled for a vocabulary. Raises GrammarError where the text is none; says the place."""
+
+    def __init__(self, text: str, tokens: LLTokenizer):
+        self.tokens = tokens
+        self._start = LLMatcher(tokens, text, log_level=0)
+        raise_fault(self._start)
+
+    def matcher(self) -> LLMatcher:
+        """A matcher at the beginning of a text."""
+        return self._start.deep_copy()
+
+    def accepts(self, text: str) -> bool:
+        """Whether a text is complete under the grammar."""
+        # not the tokenizer's own way, which takes the name of a special token for the token
+        ids, matcher = self.tokens.greedy_tokenize(text), self.matcher()
+        return matcher.try_consume_tokens(ids) == len(ids) and matcher.is_accepting()
+
+
+def raise_fault(matcher: LLMatcher) -> None:
+    """Matchers never raise: they keep their error and go on."""
+    if matcher.is_error():
+        raise GrammarError(f"a grammar that cannot be followed: {matcher.get_error().strip()}")
+
+
+class Constraint:
+    """What each row of a batch may say next; without a grammar it may say anything. `threads` compute masks."""
+
+    def __init__(self, grammars: Sequence[Grammar | None], threads: int):
+        self.matchers = [grammar.matcher() if grammar else None for grammar in grammars]
+        self.executor = LLExecutor(num_threads=threads)
+
+    def __call__(self, logits: torch.Tensor, rows: Sequence[int | None]) -> torch.Tensor:
+        """Logits (rows, vocabulary) with -infinity at the tokens that may not come next; `rows` are the rows of the
+        batch that they continue, None for finished ones. Raises GrammarError for a grammar too ambiguous to follow."""
+        bits = allocate_token_bitmask(*logits.shape)  # all tokens allowed
+        under = [(self.matchers[row], i) for i, row in enumerate(rows) if row is not None]
+        if wanted := [(matcher, i) for matcher, i in under if matcher]:
+            fill_next_token_bitmask_par(self.executor, wanted, bits)
+        for matcher, _ in wanted:
+            raise_fault(matcher)
+        allowed = np.unpackbits(bits.view(np.uint8), axis=1, count=logits.shape[1], bitorder="little").view(bool)
+        return logits.masked_fill(~torch.from_numpy(allowed).to(logits.device), float("-inf"))
+
+    def advance(self, row: int, token: int) -> bool:
+        """Note the token that a row went on with; returns whether its text is complete and nothing can follow."""
+        if not (matcher := self.matchers[row]):
+            return False
+        matcher.consume_token(token)
+        raise_fault(matcher)
+        return matcher.is_stopped()
 
 
 class Columns(CacheLayerMixin):
@@ -209,3 +295,59 @@ def answer_text(tokenizer, output: list[int], stop: Sequence[str]) -> str:
     """The answer's text, cut before the earliest stop text."""
     text = tokenizer.decode(output, skip_special_tokens=True)
     return text[: min([len(text), *(text.find(end) for end in stop if end in text)])]
+
+
+def shared_prefixes(tokens: Sequence[list[int]]) -> list[tuple[int, ...]]:
+    """Where each prompt is cut: the lengths of its beginnings that are read once for several prompts, shortest first:
+    what all begin with, what groups of them share beyond, and so on. Each keeps at least one token of its own."""
+    order = sorted(range(len(tokens)), key=lambda i: tokens[i])
+    common = []
+    for left, right in itertools.pairwise([tokens[i] for i in order]):
+        limit = min(len(left), len(right)) - 1
+        common.append(next((i for i in range(limit) if left[i] != right[i]), limit))
+    cuts: list[tuple[int, ...]] = [()] * len(tokens)
+    groups = [(0, len(order), SHORTEST_PREFIX)]  # neighbours in lexicographic order, from and to
+    while groups:
+        start, stop, shortest = groups.pop()
+        if stop - start < 2:
+            continue
+        shared, known = min(common[start : stop - 1]), cuts[order[start]]
+        if shared - sum(known[-1:]) >= shortest:
+            # What follows on a cut is read at two thirds of the rate, so groups read a short beginning again.
+            known = tuple(cut for cut in known if cut >= SHORTEST_GROUP_PREFIX)
+            for i in order[start:stop]:
+                cuts[i] = (*known, shared)
+        edges = [start, *(i + 1 for i in range(start, stop - 1) if common[i] == shared), stop]
+        groups += [(left, right, SHORTEST_GROUP_PREFIX) for left, right in itertools.pairwise(edges)]
+    return cuts
+
+
+def plan_batches(
+    names: Sequence[tuple[str, ...]],
+    tokens: Sequence[Sequence[int]],
+    cuts: Sequence[tuple[int, ...]],
+    batch_size: int,
+    new_tokens: int,
+    tokens_per_batch: int,
+) -> list[list[int]]:
+    """Batches of row numbers, longest prompts first, prompts with a shared beginning side by side. They do not depend
+    on the order of the prompts. A row takes the room of the longest one of its batch, so one that is less than half as
+    long (and by more than a few tokens) begins the next batch. `names` tell each of the (n,) prompts from every other;
+    `tokens_per_batch` bounds rows times the longest with its `new_tokens`, but one row there is.
+    """
+    rank = [(-len(ids), name) for ids, name in zip(tokens, names, strict=True)]
+    first: dict[tuple[int, ...], tuple] = {}  # of the prompts with a beginning, the one that comes first
+    beginnings = [[tuple(ids[:cut]) for cut in ends] for ids, ends in zip(tokens, cuts, strict=True)]
+    for i, shared in enumerate(beginnings):
+        for beginning in shared:
+            first[beginning] = min(first.get(beginning, rank[i]), rank[i])
+    batches, longest = list[list[int]](), 0
+    for i in sorted(range(len(names)), key=lambda i: [*(first[beginning] for beginning in beginnings[i]), rank[i]]):
+        own, rows = len(tokens[i]) + new_tokens, len(batches[-1]) if batches else batch_size
+        longest = max(longest, own)
+        full = rows == batch_size or (rows + 1) * longest > tokens_per_batch
+        if full or longest - own > max(own, LEAST_PADDING):
+            batches.append([])
+            longest = own
+        batches[-1].append(i)
+    return batches

@@ -60,15 +60,9 @@ def finetune_language_model(
     A run that was killed goes on from its last whole checkpoint (beside `output`, removed at the end) and gives the
     same adapter; a finished run with the same model, pairs and settings is not repeated.
 
-    Args:
-        name: the model, as `lib.generation.models.locate` knows it.
-        prompts, targets: texts, (n,) each; a target's end token is added.
-        output: folder of the adapter: `adapter_model.safetensors` (float32), `adapter_config.json`, `training.json`.
-        dtype, threads, quantization: as of `LocalModel`.
-        progress: show a progress bar over steps.
-
-    The adapter's curve has a row a step: step from 1, loss (mean over the batch's target tokens in nats), seconds since
-    the beginning.
+    `name`, `dtype`, `threads` and `quantization` are as of `LocalModel`; the end token is added to each of the (n,)
+    targets. The adapter's curve has a row a step: step from 1, loss (mean over the batch's target tokens in nats),
+    seconds since the beginning.
 
     Raises ValueError where numbers of prompts and targets differ or are zero, one is empty or holds a lone surrogate,
     or a pair does not fit into the model's window; ModelError and ArtifactError where files cannot be read or written.
@@ -83,7 +77,7 @@ def finetune_language_model(
         "dtype": dtype,
         "settings": {key: value for key, value in asdict(training).items() if key != "checkpoint_every"},
         "tokenised": hashlib.sha256(json.dumps(pairs).encode()).hexdigest(),
-        "code": code_hashes(*(Path(__file__).with_name(name) for name in ("finetune.py", "layers.py"))),
+        "code": code_hashes(__file__),
     }
     run = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     if record := finished_record(output, run):
@@ -133,16 +127,11 @@ def tokenize_pairs(tokenizer, prompts: Sequence[str], targets: Sequence[str], wi
     return pairs
 
 
-# ---------------------------------------------------------------- the loop
-
-
 def add_adapter(model, name: str, training: Training):
     """The model with a seeded adapter in place, and the adapter's trainable weights by name. A model in 4 bits is
     frozen, its other weights in float32, and computes its layers again in the backward pass."""
     import torch
     from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
-
-    from lib.generation.layers import use_attention, use_one_operation
 
     how = {"r": training.rank, "lora_alpha": training.alpha, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
     with warnings.catch_warnings():
@@ -152,20 +141,16 @@ def add_adapter(model, name: str, training: Training):
         torch.manual_seed(training.seed)
         model.name_or_path = name  # the adapter names its model, not a folder of this machine
         adapted = get_peft_model(model, LoraConfig(**how), autocast_adapter_dtype=False)
-    use_one_operation(adapted)
-    use_attention(model)
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
 
 
 def plan_epoch(lengths: Sequence[int], batch_size: int, seed: int, epoch: int) -> list[list[int]]:
     """Batches of row numbers: shuffled, sorted by length within windows of 32 batches, the batches shuffled again."""
-    generator = np.random.default_rng([seed, epoch])
-    order = generator.permutation(len(lengths))
-    batches = []
-    for start in range(0, len(order), WINDOW * batch_size):
-        window = order[start : start + WINDOW * batch_size]
-        window = window[np.argsort(np.asarray(lengths)[window], kind="stable")]
-        batches += [window[i : i + batch_size].tolist() for i in range(0, len(window), batch_size)]
+    generator, tokens, window = np.random.default_rng([seed, epoch]), np.asarray(lengths), WINDOW * batch_size
+    order = generator.permutation(len(tokens))
+    parts = np.split(order, range(window, len(order), window))
+    parts = [part[np.argsort(tokens[part], kind="stable")] for part in parts]
+    batches = [part[i : i + batch_size].tolist() for part in parts for i in range(0, len(part), batch_size)]
     return [batches[i] for i in generator.permutation(len(batches))]
 
 

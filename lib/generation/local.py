@@ -8,6 +8,7 @@ GPU answers larger batches, one after the other.
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import logging
@@ -17,16 +18,20 @@ import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
 from lib.generation import models
-from lib.generation.answers import Answer, Answers, Cost, LanguageModel, encodable
-from lib.generation.batches import Prompt, plan_batches, shared_prefixes
+from lib.generation.answers import Answer, Answers, Cost, KeptModel, LanguageModel, encodable
 from lib.generation.models import REGISTRY, ModelError
 from lib.workbook.artifacts import sha256_of
+from lib.workbook.inputs import InputError
 from lib.workbook.machine import accelerator, cores, has_bfloat16, return_freed_memory, worker_pool
+from lib.workbook.parameters import REMOTE, Parameters, is_remote
+
+if TYPE_CHECKING:
+    from lib.generation.decoding import Prompt
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
@@ -51,14 +56,10 @@ class LocalModel(LanguageModel):
         threads: int = 2,
         quantization: str = "none",
     ):
-        """
-        Args:
-            name: registered name, folder or Hugging Face id (see `lib.generation.models.locate`).
-            adapter: folder of a LoRA adapter (see `lib.generation.finetune`).
-            cache: keeps answers, or a folder for them; None keeps none.
-            dtype: "float32" or "bfloat16"; None takes what the machine computes fast in (see `choose_dtype`).
-            threads: CPU threads; as many batches are answered side by side.
-            quantization: "none", or "nf4" for linear layers in 4 bits (see `load_model`).
+        """`name` is as of `lib.generation.models.locate`, `adapter` the folder of a LoRA adapter; `cache` keeps
+        answers, or is a folder for them. `dtype` is "float32" or "bfloat16", by default what the machine computes fast
+        in (see `choose_dtype`); `quantization` is "none", or "nf4" for linear layers in 4 bits (see `load_model`). As
+        many batches are answered side by side as there are CPU `threads`.
 
         Raises ModelError where the model or adapter cannot be found, or is of a kind that this class cannot run.
         """
@@ -93,8 +94,8 @@ class LocalModel(LanguageModel):
     def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
         """As `LanguageModel.ask`; answers are kept batch by batch."""
         torch = import_torch(self.threads)
-        from lib.generation.constrained import Constraint, Grammar, vocabulary
-        from lib.generation.decoding import Prefixes, answer_text, decode, stop_tokens
+        from lib.generation import decoding
+        from lib.generation.decoding import Constraint, Grammar, Prefixes, answer_text, stop_tokens, vocabulary
 
         stop, length = settings["stop"], settings["max_new_tokens"]
         batches, model = self._batches(asked, length, settings["chat"]), self.model  # loaded before workers ask for it
@@ -114,7 +115,7 @@ class LocalModel(LanguageModel):
             constraint = Constraint(grammars, threads) if any(grammars) else None
             drawn = settings["temperature"], f"{settings['seed']} {' '.join(batch)}"
             with torch.inference_mode():
-                decoded = decode(model, self.tokenizer, rows, prefixes, length, stop, *drawn, constraint)
+                decoded = decoding.decode(model, self.tokenizer, rows, prefixes, length, stop, *drawn, constraint)
             spare.append(prefixes)
             seconds = float(f"{(time.perf_counter() - started) / len(rows):.4g}")
             for key, row, grammar, (output, whole) in zip(batch, rows, grammars, decoded, strict=True):
@@ -136,7 +137,7 @@ class LocalModel(LanguageModel):
 
     def _batches(self, asked: Mapping[str, tuple[str, str]], new_tokens: int, chat: bool) -> list[dict[str, Prompt]]:
         """Prompts by their keys in batches; raises ValueError for one that does not fit into the window."""
-        from lib.generation.decoding import bytes_per_token
+        from lib.generation.decoding import Prompt, bytes_per_token, plan_batches, shared_prefixes
 
         keys, named = list(asked), list(asked.values())
         tokens = self._tokens([prompt for prompt, _ in named], chat)
@@ -167,7 +168,42 @@ class Conversations(LocalModel):
         return [conversation_tokens(self.tokenizer, json.loads(prompt)) for prompt in prompts]
 
 
-# ---------------------------------------------------------------- loading
+def load_language_model(
+    name: str,
+    cache: Answers | str | Path | None = None,
+    threads: int = 2,
+    quantization: str = "none",
+    dry_run: bool = False,
+    **settings: Any,
+) -> Any:
+    """The model that a profile names: `remote:NAME` is NAME behind the endpoint of `OPENAI_BASE_URL`, all else a
+    `LocalModel`. Settings of the other kind do not matter; `dry_run` counts what an endpoint would be asked."""
+    if not is_remote(name):
+        return LocalModel(name, cache=cache, threads=threads, quantization=quantization)
+    from lib.generation.remote import DryRun, RemoteModel  # their client takes a while to import
+
+    return (DryRun if dry_run else RemoteModel)(name.removeprefix(REMOTE), cache=cache, **settings)
+
+
+def remote_settings(parameters: Parameters) -> dict[str, Any]:
+    """How an endpoint is asked, of a notebook's parameters, as `load_language_model` takes it. Raises InputError where
+    there is a limit, but no price."""
+    if parameters.spending_limit is not None and parameters.remote_price_in + parameters.remote_price_out <= 0:
+        raise InputError("spending_limit needs remote_price_in or remote_price_out: without prices nothing costs")
+    return {
+        "price_in": parameters.remote_price_in,
+        "price_out": parameters.remote_price_out,
+        "limit": parameters.spending_limit,
+        "dry_run": parameters.dry_run,
+    }
+
+
+def kept_model(
+    name: str, answers: Answers, adapter: str | Path | None = None, quantization: str = "none", **machine
+) -> KeptModel:
+    """A model on this machine (arguments as of `LocalModel`), loaded where one of its answers is not kept."""
+    load = functools.partial(LocalModel, name, adapter, answers, quantization=quantization, **machine)
+    return KeptModel(answers, weights_of(name, adapter, quantization), load)
 
 
 def import_torch(threads: int):
@@ -269,9 +305,6 @@ def choose_dtype(quantization: str = "none") -> str:
     """bfloat16 where the GPU or the processor computes in it, and under nf4, whose layers do anywhere; else float32. A
     timing would choose by how busy the machine is, and answers depend on the choice."""
     return "bfloat16" if quantization == "nf4" or has_bfloat16() else "float32"
-
-
-# ---------------------------------------------------------------- prompts
 
 
 def token_ids(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:

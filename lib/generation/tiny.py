@@ -13,8 +13,8 @@ from typing import Any
 from lib.workbook.artifacts import ROOT, atomic_folder
 
 VOCABULARY, WINDOW = 2000, 8192
-SIZES: dict[str, Any] = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 64}
-SIZES |= {"num_hidden_layers": 2, "num_attention_heads": 4}
+LAYERS = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+SIZES: dict[str, Any] = {"vocab_size": VOCABULARY, **LAYERS}
 CHAT = "{% for message in messages %}<s>{{ message['role'] }}: {{ message['content'] }}</s>{% endfor %}<s>assistant: "
 
 

@@ -40,7 +40,7 @@ def check_inputs(path: Path, values: dict[str, Any], root: Path = ROOT) -> None:
     Snakemake would bury a missing file in a page of its own, and a later notebook may start after hours. Raises
     ProfileError, which names the profile and the key, where a file is not there or two values contradict each other."""
     from lib.assistant.schemas import WorldKnobs
-    from lib.generation.load import remote_settings
+    from lib.generation.local import remote_settings
     from lib.workflows.ablation import asked_rows
 
     world, chains, ablation = (

@@ -21,7 +21,7 @@ from lib.assistant.planners import (
     with_gold_tools,
 )
 from lib.generation import local, models
-from lib.generation.answers import INSTRUCT_MODEL, Answer, Answers, Cost, KeptModel, key_of
+from lib.generation.answers import INSTRUCT_MODEL, Answer, Answers, KeptModel, key_of
 from lib.generation.finetune import Training
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters import Parameters
@@ -90,15 +90,12 @@ def test_training_prompts_show_the_gold_tools_and_teach_the_gold_plan():
 class Titles:
     """A model that calls the first tool that it is shown with the first item's title, and takes note of prompts."""
 
-    dtype = "float32"
-
     def __init__(self):
         self.prompts = []
 
-    def generate(self, prompts, max_new_tokens, **settings):
-        self.prompts += prompts
-        self.finished, self.costs = [True] * len(prompts), [Cost()] * len(prompts)
-        return [self.answer(prompt.split("\n")) for prompt in prompts]
+    def ask(self, asked, bar, **settings):
+        self.prompts += [prompt for prompt, _ in asked.values()]
+        return {key: Answer(self.answer(prompt.split("\n"))) for key, (prompt, _) in asked.items()}
 
     @staticmethod
     def answer(lines):
@@ -163,15 +160,15 @@ SETTLED = Training(learning_rate=3e-3, epochs=2, seed=7)
 class Model:
     """In the place of a language model: its plans name how long what it was last told is."""
 
-    dtype = "float32"
-
     def __init__(self, name, adapter=None, cache=None, **machine):
-        self.about = name, adapter, machine
+        self.about, self.cache = (name, adapter, machine), cache
 
-    def generate(self, texts, max_new_tokens, **settings):
+    def ask(self, asked, bar, max_new_tokens, **settings):
         assert max_new_tokens == LARGER_TOKENS
-        self.finished, self.costs = [True] * len(texts), [Cost()] * len(texts)
-        return [f"```python\nplan({len(text)})\n```\n\nThis finds it." for text in texts]
+        plan = "```python\nplan({})\n```\n\nThis finds it."
+        made = {key: Answer(plan.format(len(text))) for key, (text, _) in asked.items()}
+        self.cache.add(made)
+        return made
 
 
 @pytest.fixture

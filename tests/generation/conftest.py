@@ -30,20 +30,10 @@ def build_model(folder, hidden_size=48, window=256):
     fast.add_special_tokens({"additional_special_tokens": ["<END>"]})
     fast.chat_template = TEMPLATE
     fast.save_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=len(fast),
-        hidden_size=hidden_size,
-        intermediate_size=2 * hidden_size,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=window,
-        initializer_range=0.4,
-        bos_token_id=0,
-        eos_token_id=1,
-        pad_token_id=1,
-        tie_word_embeddings=False,
-    )
+    sizes = {"vocab_size": len(fast), "hidden_size": hidden_size, "intermediate_size": 2 * hidden_size}
+    layers = {"num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.4}
+    tokens = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1, "tie_word_embeddings": False}
+    config = LlamaConfig(**sizes, **layers, **tokens, max_position_embeddings=window)
     torch.manual_seed(7)
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder

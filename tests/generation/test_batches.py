@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from lib.generation.batches import plan_batches, shared_prefixes
+from lib.generation.decoding import plan_batches, shared_prefixes
 
 FAR = list(range(1000, 1400))
 
@@ -11,7 +11,6 @@ FAR = list(range(1000, 1400))
     ("tokens", "expected"),
     [
         ([], []),
-        ([list(range(40))], [()]),
         ([list(range(40)), list(range(30))], [(29,), (29,)]),
         ([list(range(10)), list(range(12))], [(), ()]),
         # two of three share 300 tokens more than all three
@@ -23,11 +22,6 @@ FAR = list(range(1000, 1400))
         (
             [[*range(20), *FAR[:200], 1], [*range(20), *FAR[:300], 1], [*range(20), *FAR[:300], 2], [*range(20), 5]],
             [(20,), (320,), (320,), (20,)],
-        ),
-        # a long beginning is not read again
-        (
-            [[*FAR, *FAR, 1], [*FAR, 5], [*FAR, *FAR, 2]],
-            [(400, 800), (400,), (400, 800)],
         ),
     ],
 )  # fmt: skip

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lib.generation.constrained import Constraint, Grammar, GrammarError, vocabulary
+from lib.generation.decoding import Constraint, Grammar, GrammarError, vocabulary
 from lib.generation.local import LocalModel
 
 WORDS = 'start: word (" " word){0,3}\nword: "fox" | "dog" | "guitar" | "é"'

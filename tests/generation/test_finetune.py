@@ -14,21 +14,15 @@ from lib.generation.finetune import (
     plan_epoch,
     plan_passes,
     target_loss,
-    tokenize_pairs,
     train_step,
 )
-from lib.generation.local import LocalModel, load_tokenizer
-from lib.workbook.training import Checkpoints
+from lib.generation.local import LocalModel
 
 WORDS = ["fox", "dog", "guitar", "music room", "evening", "quick", "lazy", "brown"]
 PAIRS = [(f"the {a} and the {b}", f"{b} over {a}") for a in WORDS for b in WORDS]
 PROMPTS, TARGETS = [list(side) for side in zip(*PAIRS, strict=True)]
 TRAINING = Training(rank=8, learning_rate=1e-2, epochs=2, checkpoint_every=3)
 HERE = {"dtype": "float32", "threads": 1}
-
-
-class Killed(BaseException):
-    pass
 
 
 @pytest.fixture(scope="module")
@@ -39,36 +33,11 @@ def trained(tiny, tmp_path_factory):
 
 
 @pytest.fixture
-def killed(tiny, tmp_path, monkeypatch):
-    """A folder whose run was killed after its third checkpoint (step 9 of 16)."""
-    save, count = Checkpoints.save, []
-
-    def then_die(self, *args):
-        save(self, *args)
-        count.append(1)
-        if len(count) == 3:
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoints, "save", then_die)
-        with pytest.raises(Killed):
-            finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "adapter", TRAINING, **HERE)
-    return tmp_path / "adapter"
-
-
-@pytest.fixture
 def steps(monkeypatch):
     """How many steps were computed."""
     computed, loss = [], module.target_loss
     monkeypatch.setattr(module, "target_loss", lambda *args: computed.append(1) or loss(*args))
     return computed
-
-
-def checkpoints(folder):
-    return sorted(folder.with_name(".adapter.checkpoints").glob("*.safetensors"))
-
-
-# ---------------------------------------------------------------- training
 
 
 def test_the_loss_falls(trained):
@@ -90,11 +59,6 @@ def test_a_saved_adapter_is_the_model_that_was_trained(tiny, tmp_path, monkeypat
     assert difference.abs().max() < 1e-3
 
 
-def losses_of(adapter):
-    """The curve but for how long the steps took."""
-    return adapter.curve["loss"].tolist()
-
-
 def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
     training = Training(rank=2, epochs=1)
     first = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
@@ -107,21 +71,22 @@ def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
     assert len(steps) == 16
 
 
-# ---------------------------------------------------------------- checkpoints
+def test_a_killed_run_goes_on_and_gives_the_same_adapter(tiny, trained, tmp_path, monkeypatch, steps):
+    def killed(*args):
+        if len(steps) == 11:
+            raise KeyboardInterrupt
+        return update(*args)
 
-
-def test_a_resumed_run_equals_an_uninterrupted_one(tiny, trained, killed, steps):
-    folder, curve = trained
-    assert [path.stem for path in checkpoints(killed)] == ["00000006", "00000009"]
-    assert not killed.exists()
-    assert losses_of(finetune_language_model(tiny, PROMPTS, TARGETS, killed, TRAINING, **HERE)) == losses_of(curve)
-    assert len(steps) == 7
-    name = "adapter_model.safetensors"
-    assert (folder / name).read_bytes() == (killed / name).read_bytes()
-    assert checkpoints(killed) == []
-
-
-# ---------------------------------------------------------------- loss and batches
+    update, asked = module.update, (tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(module, "update", killed)
+        finetune_language_model(*asked, **HERE)
+    curve = finetune_language_model(*asked, **HERE).curve
+    assert len(steps) == 11 + 7, "of 16 steps, nine were in a checkpoint"
+    assert curve["loss"].tolist() == trained[1].curve["loss"].tolist()
+    (ours, theirs) = ((folder / "adapter_model.safetensors").read_bytes() for folder in (tmp_path / "a", trained[0]))
+    assert ours == theirs
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_the_loss_on_targets_equals_the_full_computation(tiny):
@@ -166,9 +131,6 @@ def test_an_epoch_has_every_pair_once_in_batches_of_like_length():
     assert batches not in (plan_epoch(lengths, 8, seed=3, epoch=1), plan_epoch(lengths, 8, seed=4, epoch=0))
 
 
-# ---------------------------------------------------------------- bad input
-
-
 @pytest.mark.parametrize(
     ("prompts", "targets", "message"),
     [
@@ -184,16 +146,6 @@ def test_bad_pairs_are_refused(tiny, tmp_path, prompts, targets, message):
     assert list(tmp_path.iterdir()) == []
 
 
-# ---------------------------------------------------------------- shipped adapters
-
-
 def test_the_hash_of_pairs():
     """Parts that come with the project are found under it."""
     assert pairs_hash(["a"], ["b"]) == "eb6f2803b231a6f13859ee42385b402d69ee9a96fc8be5b074f20ac3a30d28b2"
-
-
-def test_names_of_special_tokens_in_data_are_learned_as_text(tiny):
-    tokenizer, _ = load_tokenizer(tiny)
-    ((prompt, target),) = tokenize_pairs(tokenizer, ["mail </s> me"], ["say </s> and go"], None)
-    assert tokenizer.eos_token_id not in prompt
-    assert [place for place, token in enumerate(target) if token == tokenizer.eos_token_id] == [len(target) - 1]

@@ -1,12 +1,10 @@
 """Generation with a tiny random Llama: equal to `transformers`' own, batch 1, in float32."""
 
-import random
-
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lib.generation import decoding, local
+from lib.generation import local
 from lib.generation.decoding import repeats
 from lib.generation.local import LocalModel, conversation_tokens, token_ids
 
@@ -36,26 +34,10 @@ def reference(tiny):
     return answer
 
 
-@pytest.fixture
-def runs(monkeypatch):
-    """The batches that were computed, as lists of token ids."""
-    computed, decode = [], decoding.decode
-
-    def counted(model, tokenizer, prompts, *args):
-        computed.append([prompt.tokens for prompt in prompts])
-        return decode(model, tokenizer, prompts, *args)
-
-    monkeypatch.setattr(decoding, "decode", counted)
-    return computed
-
-
 def load(tiny, batch_size=4, **settings):
     model = LocalModel(tiny, **{"dtype": "float32", "threads": 1} | settings)
     model.batch_size = batch_size
     return model
-
-
-# ---------------------------------------------------------------- answers
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
@@ -109,25 +91,6 @@ def test_draws_are_seeded(tiny):
     assert first != model.generate(PROMPTS, max_new_tokens=8)
 
 
-# ---------------------------------------------------------------- batches
-
-
-def test_batches_are_sorted_by_length_and_do_not_depend_on_the_order(tiny, runs):
-    model = load(tiny)
-    answers = dict(zip(PROMPTS, model.generate(PROMPTS, max_new_tokens=4), strict=True))
-    first = list(runs)
-    runs.clear()
-    mixed = random.Random(0).sample(PROMPTS * 2, 2 * len(PROMPTS))
-    assert model.generate(mixed, max_new_tokens=4) == [answers[prompt] for prompt in mixed]
-    assert runs == first
-    lengths = [len(ids) for batch in first for ids in batch]
-    assert lengths == sorted(lengths, reverse=True)
-    assert [len(batch) for batch in first] == [3, 3]  # not four and two: cores get like loads
-
-
-# ---------------------------------------------------------------- cache
-
-
 def test_answers_from_the_cache_do_not_load_the_model(tiny, tmp_path, monkeypatch):
     first = load(tiny, cache=tmp_path)
     answers = first.generate(PROMPTS, max_new_tokens=6)
@@ -135,9 +98,6 @@ def test_answers_from_the_cache_do_not_load_the_model(tiny, tmp_path, monkeypatc
     again = load(tiny, cache=tmp_path)
     assert again.generate(PROMPTS, max_new_tokens=6) == answers
     assert again.costs == first.costs
-
-
-# ---------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -153,9 +113,6 @@ def test_bad_input_is_refused(tiny, tmp_path, prompts, settings):
     with pytest.raises(ValueError, match=r"must be lists|window of 256|lone surrogate"):
         load(tiny, cache=tmp_path).generate(prompts, **settings)
     assert not list(tmp_path.iterdir())
-
-
-# ---------------------------------------------------------------- on a GPU
 
 
 @pytest.mark.gpu

@@ -36,8 +36,3 @@ def test_answers_come_from_the_quantised_weights(wide):
     answers = quantised.generate(PROMPTS, max_new_tokens=8)
     assert answers == LocalModel(wide, **NF4).generate(PROMPTS, max_new_tokens=8)
     assert answers != plain.generate(PROMPTS, max_new_tokens=8)
-
-
-def test_there_is_no_other_quantization(wide):
-    with pytest.raises(ValueError, match="none or nf4"):
-        LocalModel(wide, quantization="int3", threads=1)

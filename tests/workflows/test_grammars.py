@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from lib.generation.constrained import Constraint, Grammar, vocabulary
+from lib.generation.decoding import Constraint, Grammar, vocabulary
 from lib.workflows.apis import Field, Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.generating import generate
