@@ -38,14 +38,14 @@ for library in ("httpx", "httpx2"):  # they log each request with its whole addr
 
 ATTEMPTS = 8  # of the client, for one prompt; its waits add up to half a minute, more where `Retry-After` asks for it
 REFUSALS = (400, 413, 422)  # statuses that speak of the prompt
-WHOLE = {
+WHOLE = (
     "stop",
     "stop_sequence",
     "eos",
     "eos_token",
     "end_turn",
     "complete",
-}  # services' words for a whole answer's end
+)  # words for a whole answer's end
 TEXTS = ("text", "output_text")  # types of the parts of a message that are its text
 MOST_TOKENS = 10**9  # that an endpoint is believed to have counted
 ADDRESS = re.compile(r"(https?://([\w.-]+(?::\d+)?)(/[^\s?#]*|))(?:\?(\S*))?")
@@ -92,16 +92,11 @@ class RemoteModel(LanguageModel):
         limit: float | None = None,
         record: str | Path | None = None,
     ):
-        """
-        Args:
-            name: the model's name at the endpoint.
-            cache: keeps answers, or a folder for them; None keeps them as long as this object.
-            concurrency: prompts under way at most.
-            timeout: seconds that the endpoint may be silent; after eight times as many, a prompt is given up.
-            price_in, price_out: of a million tokens of prompts and of answers.
-            limit: what this object may spend; None is no limit. It is as exact as `estimate_tokens`, and counts a
-                prompt once however often the client sends it.
-            record: JSON file that is given `name` and the counters at each call; None writes none.
+        """`name` is the model's at the endpoint; `cache` keeps answers, or is a folder for them. `concurrency` prompts
+        are under way at most; the endpoint may be silent for `timeout` seconds, and after eight times as many a prompt
+        is given up. Prices are of a million tokens of prompts and of answers, `limit` is what this object may spend: as
+        exact as `estimate_tokens`, it counts a prompt once however often the client sends it. `record` is a JSON file
+        that is given `name` and the counters at each call.
 
         Raises ModelError where `OPENAI_BASE_URL` is missing or no address, ValueError where a limit has no price.
         """
@@ -109,10 +104,8 @@ class RemoteModel(LanguageModel):
             raise ValueError("a spending limit needs prices")
         address = os.environ.get("OPENAI_BASE_URL", "").strip() or self.default_address
         if not (found := ADDRESS.fullmatch(address)):
-            raise ModelError(
-                "a remote model needs an address: set the environment variable OPENAI_BASE_URL, such as "
-                "https://api.openai.com/v1 or http://localhost:8000/v1 (a password cannot stand in it)"
-            )
+            such = "such as https://api.openai.com/v1 or http://localhost:8000/v1 (a password cannot stand in it)"
+            raise ModelError(f"a remote model needs an address: set the environment variable OPENAI_BASE_URL, {such}")
         self.address, self.query = found[1], dict(parse_qsl(found[4] or ""))
         self.endpoint = found[2].lower() + found[3].rstrip("/")
         super().__init__(f"{self.endpoint} {name}", Answers.at(cache))
@@ -149,10 +142,8 @@ class RemoteModel(LanguageModel):
     def _asked(self, prompts: Mapping[str, str], bar: tqdm, settings: dict[str, Any]) -> dict[str, Answer]:
         secret = os.environ.get("OPENAI_API_KEY", "").strip()
         if not (secret and secret.isascii() and secret.isprintable()):
-            raise ModelError(
-                "a remote model needs a key: set the environment variable OPENAI_API_KEY "
-                "(to any text for a server that asks for none)"
-            )
+            how = "set the environment variable OPENAI_API_KEY (to any text for a server that asks for none)"
+            raise ModelError(f"a remote model needs a key: {how}")
         stopped, answers = threading.Event(), dict[str, Answer]()
 
         async def ask_one(client, turns: asyncio.Semaphore, key: str, prompt: str) -> None:
@@ -210,7 +201,7 @@ class RemoteModel(LanguageModel):
         cost, answer = worst, None
         try:
             async with asyncio.timeout(ATTEMPTS * self.timeout):
-                answer = await self._send(client, prompt, **settings)
+                answer = await self._send(client, prompt, settings)
             cost = self._price(answer.cost)
         except openai.APIStatusError as error:  # not charged
             cost, reason = 0.0, _said(error, client.api_key)
@@ -229,14 +220,13 @@ class RemoteModel(LanguageModel):
         self.counters.tokens_out += answer.cost.tokens_out
         return answer
 
-    async def _send(
-        self, client, prompt: str, max_new_tokens: int, stop: list[str], chat: bool, temperature: float, seed: int
-    ) -> Answer:
+    async def _send(self, client, prompt: str, settings: dict[str, Any]) -> Answer:
         """The answer of the endpoint. Raises ValueError where its body is none."""
-        body: dict[str, Any] = {"model": self.name, "max_tokens": max_new_tokens, "temperature": temperature}
+        chat, drawn = settings["chat"], settings["temperature"]
+        body = {"model": self.name, "max_tokens": settings["max_new_tokens"], "temperature": drawn}
         body |= {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
-        body |= {"stop": stop} if stop else {}
-        body |= {"seed": seed} if temperature else {}
+        body |= {"stop": settings["stop"]} if settings["stop"] else {}
+        body |= {"seed": settings["seed"]} if drawn else {}
         asked = client.chat.completions if chat else client.completions
         response = await asked.with_raw_response.create(**body)
         text, end, tokens = read_body(response.content, chat)

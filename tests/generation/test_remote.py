@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import time
 import traceback
 
@@ -14,10 +16,11 @@ import pytest
 
 from lib.generation import remote
 from lib.generation.answers import key_of
-from lib.generation.load import load_language_model
+from lib.generation.local import load_language_model
 from lib.generation.models import ModelError
 from lib.generation.remote import Counters, DryRun, RemoteModel, SpendingLimit, read_body
-from tests.generation.endpoint import BODIES, Endpoint
+from lib.workbook.artifacts import ROOT
+from tests.generation.endpoint import Endpoint
 
 KEY = "sk-a-secret-that-is-nowhere-1234567890"
 CREATE_CONTEXT = functools.cache(ssl.create_default_context)  # reading certificates takes 20 ms a client
@@ -62,9 +65,6 @@ def paid_once(endpoint, prompts=PROMPTS):
     return endpoint.paid == dict.fromkeys(prompts, 1)
 
 
-# ---------------------------------------------------------------- answers
-
-
 @pytest.mark.parametrize("chat", [False, True])
 def test_answers_in_order_and_equal_prompts_asked_once(endpoint, make, chat):
     model = make()
@@ -105,22 +105,15 @@ THOUGHT = {"type": "thinking", "thinking": []}
     [
         (body_of(content="a \ud83d"), ("a \ufffd", "stop", None)),
         (body_of(content=[THOUGHT, {"type": "text", "text": "hel"}, {"text": "lo"}]), ("hello", "stop", None)),
-        (body_of(content=None), (None, "stop", None)),
         (body_of(content=[THOUGHT]), (None, "stop", None)),
-        (body_of("content_filter: RECITATION"), (None, "content_filter: RECITATION", None)),
         (body_of("safety", content=""), (None, "safety", None)),
         (body_of(content=""), ("", "stop", None)),
         (b'{"choices": [{"text": "a"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}', ("a", "None", (1, 2))),
-        (
-            b'{"choices": [{"text": "a"}], "usage": {"prompt_tokens": true, "completion_tokens": 2}}',
-            ("a", "None", None),
-        ),
         (body_of(content=5), None),
         (body_of(None), None),
         (b"[" * 100_000, None),
-        (b"null", None),
     ],
-    ids=range(13),
+    ids=range(9),
 )
 def test_a_body_is_read_or_refused(body, read):
     if read:
@@ -128,19 +121,6 @@ def test_a_body_is_read_or_refused(body, read):
     else:
         with pytest.raises(ValueError, match="malformed"):
             read_body(body, chat=True)
-
-
-def test_what_ends_a_whole_answer(endpoint, make, monkeypatch):
-    ends = {"stop": True, "eos": True, "end_turn": True, "length": False}
-    for end in ends:
-        monkeypatch.setitem(BODIES, end, body_of(end, content="hello"))
-    endpoint.faults = {f"prompt {end}": [end] for end in ends}
-    model = make()
-    model.generate([f"prompt {end}" for end in ends], chat=True)
-    assert model.finished == list(ends.values())
-
-
-# ---------------------------------------------------------------- faults
 
 
 @pytest.mark.parametrize("fault", ["delay", 429, "cut"])
@@ -209,7 +189,25 @@ def test_a_redirect_to_another_host_is_refused_and_nothing_sent_there(endpoint, 
     assert "secret" not in str(caught.value)
 
 
-# ---------------------------------------------------------------- interruptions
+KILLED = """
+import sys
+from tests.generation.test_remote import PROMPTS, RemoteModel
+RemoteModel("tiny", cache=sys.argv[1], timeout=5, concurrency=2).generate(PROMPTS)
+"""
+
+
+def test_a_killed_run_goes_on_without_paying_twice(endpoint, make, tmp_path):
+    endpoint.held = 3
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "answers")], cwd=ROOT) as child:
+        while lines(tmp_path) < 3 or len(endpoint.requests) <= 3:
+            assert child.poll() is None, "it gives up after 40 seconds of silence"
+            time.sleep(0.005)
+        child.kill()
+    endpoint.held = None
+    model = make()
+    assert model.generate(PROMPTS) == backwards(PROMPTS)
+    assert model.counters.calls == 3
+    assert paid_once(endpoint)
 
 
 def test_ctrl_c_keeps_what_is_under_way(endpoint, make):
@@ -223,9 +221,6 @@ def test_ctrl_c_keeps_what_is_under_way(endpoint, make):
     assert 3 <= len(endpoint.requests) == sum(endpoint.paid.values()) <= 5
     assert make().generate(PROMPTS) == backwards(PROMPTS)
     assert paid_once(endpoint)
-
-
-# ---------------------------------------------------------------- dry run and spending limit
 
 
 def test_a_dry_run_counts_asks_nobody_and_goes_on(endpoint, make, monkeypatch, tmp_path):
@@ -258,23 +253,12 @@ def test_the_limit_stops_cleanly_and_another_run_goes_on(endpoint, make, concurr
     assert paid_once(endpoint, prompts)
 
 
-# ---------------------------------------------------------------- address and key
-
-
 @pytest.mark.parametrize("address", ["  ", "ftp://host", "http://user:password@host/"])
 def test_a_missing_or_bad_address_names_the_variable(monkeypatch, address):
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     with pytest.raises(ModelError, match="environment variable OPENAI_BASE_URL") as caught:
         RemoteModel("tiny")
     assert "user" not in str(caught.value)
-
-
-@pytest.mark.parametrize("key", ["", "sk-\n1"])
-def test_a_missing_or_bad_key_names_the_variable(endpoint, make, monkeypatch, key):
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(ModelError, match="environment variable OPENAI_API_KEY"):
-        make().generate(["a"])
-    assert not endpoint.requests
 
 
 def everything_reachable(error):
