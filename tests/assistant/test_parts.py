@@ -23,7 +23,6 @@ from tests.generation.conftest import build_model
 
 SEED = 7
 WRITER, PLANNER = "cot_writer-12", "planner-18"
-ADAPTERS = ("cot_writer-2000", "planner-4338")
 SMALL = Training(rank=2, alpha=4, batch_size=8)
 
 

@@ -49,11 +49,6 @@ def by_store(task):
     return task.cross_fit(task.training, by_store=True) + predict_by_store(task, rankers, task.evaluation)
 
 
-@pytest.fixture(scope="module")
-def training(task, fitted, by_store):
-    return rankings_to_fuse(task, fitted[1], by_store, task.training)
-
-
 def chosen(task, rankings):
     tried = [fusion for fusion in fusions([*task.text]) if fusion.k in (1, 60)]
     return choose_fusion(rankings, tried, task.qrels, task.queries_of("training"), [3, 10])
@@ -131,7 +126,8 @@ def test_every_reading_is_tried_but_lambdamart_alone():
     }
 
 
-def test_no_evaluation_query_takes_part_in_the_choice(task, training):
+def test_no_evaluation_query_takes_part_in_the_choice(task, fitted, by_store):
+    training = rankings_to_fuse(task, fitted[1], by_store, task.training)
     labels = task.gold.set_index("query")["relevant"]
     asked, rng = task.queries_of("evaluation"), np.random.default_rng(0)
     candidates = task.pairs.groupby("query")["item"].agg(list)

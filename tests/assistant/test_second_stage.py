@@ -85,11 +85,6 @@ def second(task, alike, first, adapted):
     return fit_second(task, alike, first, adapted[0])
 
 
-def told(task, noise=0.01):
-    """Cosines that know the labels."""
-    return task.relevant + noise * np.random.default_rng(0).normal(size=len(task.pairs))
-
-
 def recall(task, scores):
     found = per_query_scores({"run": task.rank(scores)}, task.qrels, task.queries_of("evaluation"), [2])
     return found["run", "recall", 2].mean()
@@ -237,7 +232,8 @@ def test_the_cosines_of_each_fold_go_to_the_queries_about_that_fold_alone(task, 
     """Told by cosines of its own fold the stage finds all, by those of others it would not."""
     learned = {fold: task.training & (task.topic_fold != fold) for fold in np.unique(task.topic_fold)}
     rows = {fold: here | task.evaluation & (task.topic_fold == fold) for fold, here in learned.items()}
-    told_each = {fold: np.where(here, told(task), 0.0) for fold, here in rows.items()}
+    told = task.relevant + 0.01 * np.random.default_rng(0).normal(size=len(task.pairs))  # knows the labels
+    told_each = {fold: np.where(here, told, 0.0) for fold, here in rows.items()}
     assert recall(task, scores_on_new_topics(task, alike, {"second": told_each})["second"]) > 95
 
 

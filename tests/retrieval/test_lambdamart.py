@@ -10,24 +10,14 @@ from lib.retrieval.stores import rank_pairs
 
 
 def make_task(seed: int = 0, n_collections: int = 30):
-    """(pairs, features, relevant, collections): `signal` and store 2 are relevant, `lure` is noise."""
-    rng, n_queries, n_candidates = np.random.default_rng(seed), 4, 12
-    n = n_collections * n_queries
-    collection = np.repeat([f"c{i}" for i in range(n_collections)], n_queries * n_candidates)
-    pairs = pd.DataFrame(
-        {
-            "query": np.repeat([f"q{i}" for i in range(n)], n_candidates),
-            "item": [f"{c}-i{i}" for c, i in zip(collection, np.tile(range(n_candidates), n), strict=True)],
-            "query_row": np.repeat(np.arange(n), n_candidates),
-        }
-    )
-    features = pd.DataFrame(
-        {
-            "signal": rng.normal(size=len(pairs)),
-            "lure": rng.normal(size=len(pairs)),
-            "store": rng.integers(0, 4, size=len(pairs)),
-        }
-    )
+    """(pairs, features, relevant, collections), of four queries a collection with twelve candidates each: `signal` and
+    store 2 are relevant, `lure` is noise."""
+    rng, row = np.random.default_rng(seed), np.arange(48 * n_collections)
+    collection = np.array([f"c{i // 48}" for i in row])
+    pairs = pd.DataFrame({"query": [f"q{i // 12}" for i in row], "query_row": row // 12})
+    pairs["item"] = [f"c{i // 48}-i{i % 12}" for i in row]
+    features = pd.DataFrame({"signal": rng.normal(size=len(row)), "lure": rng.normal(size=len(row))})
+    features["store"] = rng.integers(0, 4, size=len(row))
     merit = features["signal"] + 2.0 * (features["store"] == 2) + 0.3 * rng.normal(size=len(pairs))
     relevant = merit.groupby(pairs["query"]).rank(ascending=False).to_numpy() <= 2
     return pairs, features, relevant, collection

@@ -143,13 +143,8 @@ def scored():
     """Pairs of three to six words each; the score is the share of words that the two have in common."""
     rng = np.random.default_rng(4)
     pairs = [(rng.choice(WORDS, 3 + i % 4, replace=False), rng.choice(WORDS[:8], 3, replace=False)) for i in range(96)]
-    return pd.DataFrame(
-        {
-            "sentence1": [" ".join(one) for one, _ in pairs],
-            "sentence2": [" ".join(other) for _, other in pairs],
-            "score": [len(set(one) & set(other)) / 3 for one, other in pairs],
-        }
-    )
+    rows = [(" ".join(one), " ".join(other), len(set(one) & set(other)) / 3) for one, other in pairs]
+    return pd.DataFrame(rows, columns=["sentence1", "sentence2", "score"])
 
 
 def squared_errors(encoder, rows):
