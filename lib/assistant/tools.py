@@ -105,16 +105,6 @@ class ToolWorld:
                 self.audited, self.agreed = self.audited + len(same), self.agreed + int(same.sum())
                 self.kept = self.kept if same.mean() >= ALIKE else {}
 
-    @property
-    def units(self) -> np.ndarray:
-        """What is resampled: the topic of each evaluated query."""
-        return self.queries["need"].to_numpy()
-
-    @property
-    def cutoffs(self) -> list[int]:
-        """Values of K of interest: 1 to 10, or to the number of tools where there are fewer."""
-        return list(range(1, min(10, len(self.tools)) + 1))
-
     def listed(
         self, name: str, find: Callable[[], pd.DataFrame], depth: int = LISTED, queries: pd.DataFrame | None = None
     ) -> pd.DataFrame:

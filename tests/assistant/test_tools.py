@@ -186,19 +186,11 @@ def test_chance_is_exact_of_one_plan_and_takes_other_plans_too(frames, world):
     assert recall_of_tools(runs, served, [1, 2]).loc["q2", column] == pytest.approx(62.5, abs=4)
 
 
-@pytest.mark.parametrize(
-    ("wording", "with_context", "of_the_oracle"),
-    [
-        ("app", "what Notes", "what Notes, Calendar"),
-        ("app: title", "what Notes: D", "what Notes: C, Notes: D, Calendar: E"),
-    ],
-)
-def test_what_is_searched_with(world, wording, with_context, of_the_oracle):
+def test_what_is_searched_with(world):
     """Of the oracle all items are in words."""
-    world.wording = wording
     texts = {name: world.texts(name, world.queries, world.contexts) for name in (ALONE, CONTEXT, ORACLE)}
     assert texts[ALONE] == ["what", "anything"]
-    assert (texts[CONTEXT][0], texts[ORACLE][0]) == (with_context, of_the_oracle)
+    assert (texts[CONTEXT][0], texts[ORACLE][0]) == ("what Notes", "what Notes, Calendar")
 
 
 # ---------------------------------------------------------------- the three named worlds
@@ -209,18 +201,17 @@ SIZE = pd.DataFrame(
         "split": ["training"] * 330 + ["evaluation"] * 100,
     }
 )
-NAMES = ("hard",)
 
 
 @pytest.fixture(scope="module")
 def whole(data):
-    return {name: named_world(data, name, SIZE, 3) for name in NAMES}
+    return named_world(data, "hard", SIZE, 3)
 
 
 @pytest.fixture(scope="module")
 def ranked(whole):
     """The world `hard`, small, and what it finds."""
-    there = small_world(whole["hard"])
+    there = small_world(whole)
     return there, runs_in(there)
 
 
@@ -241,7 +232,7 @@ def runs_in(world):
 
 @pytest.mark.slow
 def test_all_evaluation_queries_are_asked_and_some_personas_train(whole):
-    part, every = asked_part(whole["hard"], 200, 3), whole["hard"]["queries"]
+    part, every = asked_part(whole, 200, 3), whole["queries"]
     asked = part["queries"]
     evaluated = every.loc[every["split"] == "evaluation", "query"]
     assert asked.loc[asked["split"] == "evaluation", "query"].tolist() == evaluated.tolist()
@@ -250,7 +241,7 @@ def test_all_evaluation_queries_are_asked_and_some_personas_train(whole):
     rest = every[(every["split"] == "training") & ~every["query"].isin(training["query"])]
     assert not set(rest["persona"]) & set(training["persona"]), "personas are whole"
     assert set(part["items"]["persona"]) == set(asked["persona"])
-    ours = whole["hard"]["opens"]["item"].isin(part["items"]["item"])
+    ours = whole["opens"]["item"].isin(part["items"]["item"])
     assert 0 < ours.sum() == len(part["opens"]) < len(ours)
     assert part["gold"]["query"].tolist() == asked["query"].tolist()
 
@@ -258,22 +249,22 @@ def test_all_evaluation_queries_are_asked_and_some_personas_train(whole):
 @pytest.mark.slow
 def test_the_evaluation_side_is_the_same_without_the_other(whole, data):
     alone = named_world(data, "hard", SIZE, 3, ["evaluation"])
-    asked = whole["hard"]["queries"].query("split == 'evaluation'").reset_index(drop=True)
+    asked = whole["queries"].query("split == 'evaluation'").reset_index(drop=True)
     pd.testing.assert_frame_equal(alone["queries"], asked)
-    items = whole["hard"]["items"]
+    items = whole["items"]
     pd.testing.assert_frame_equal(alone["items"], items[items["persona"].isin(asked["persona"])].reset_index(drop=True))
 
 
 @pytest.mark.slow
 def test_no_evaluation_label_reaches_a_ranking(whole, ranked):
     """But the oracle's context, which is made of labels."""
-    gold = whole["hard"]["gold"]
+    gold = whole["gold"]
     asked = (gold["split"] == "evaluation").to_numpy()
-    other = whole["hard"]["toolbox"]["api"].iloc[0]
+    other = whole["toolbox"]["api"].iloc[0]
     lied = gold.assign(apis=[[other] if out else apis for out, apis in zip(asked, gold["apis"], strict=True)])
     lied["relevant"] = [labels[:1] if out else labels for out, labels in zip(asked, gold["relevant"], strict=True)]
     before = ranked[1]
-    told = small_world({**whole["hard"], "gold": lied})
+    told = small_world({**whole, "gold": lied})
     after = runs_in(told)
     for name in set(before) - {ORACLE}:
         pd.testing.assert_frame_equal(after[name], before[name])
@@ -294,7 +285,7 @@ def test_kept_lists_are_taken_and_some_are_searched_for_again(whole, ranked, tmp
     book.write_arrays("tool_lists", {f"k {name}": rows for name, rows in world.taken.items()})
     assert ship_tool_lists(book, tmp_path)
     assert not ship_tool_lists(book, tmp_path), "they are there"
-    again = ToolWorld(whole["hard"], letters, never, kept_arrays(tmp_path / module.LISTS, "k"), 3)
+    again = ToolWorld(whole, letters, never, kept_arrays(tmp_path / module.LISTS, "k"), 3)
     for name, run in runs_in(again).items():
         pd.testing.assert_frame_equal(run, before[name])
     again.audit()
@@ -309,13 +300,13 @@ def test_kept_lists_are_taken_and_some_are_searched_for_again(whole, ranked, tmp
 def test_lists_that_were_found_with_other_contexts_are_not_taken(whole, ranked):
     world, _ = ranked
     kept = {f"items of {setting}": world.taken[f"items of {setting}"] for setting in (CONTEXT, BY_SEARCH)}
-    assert small_world(whole["hard"], kept, world.contexts).kept
-    assert not small_world(whole["hard"], kept, {CONTEXT: world.contexts[BY_SEARCH]}).kept
+    assert small_world(whole, kept, world.contexts).kept
+    assert not small_world(whole, kept, {CONTEXT: world.contexts[BY_SEARCH]}).kept
 
 
 @pytest.mark.slow
 def test_a_key_has_all_that_lists_depend_on(whole, data):
-    frames = whole["hard"]
+    frames = whole
     key = world_key(frames, "weights", 3, data, ("hard", 200))
     others = [
         world_key(frames, "others", 3, data, ("hard", 200)),
