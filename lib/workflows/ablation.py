@@ -32,7 +32,7 @@ from lib.workbook.parameters import Parameters, is_remote
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, shot_positions, usual_number
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.in_context import OTHER, reader_part
+from lib.workflows.in_context import OTHER
 from lib.workflows.language import called_apis, parse
 from lib.workflows.pairs import sample
 from lib.workflows.prompts import PARTS, STOPS, flow_of, flow_prompts, metaprompt_parts, token_counter
@@ -201,15 +201,14 @@ def asked_of_new_apis(
 
 def reading_room(models: Mapping[str, str], max_new_tokens: int) -> dict[str, tuple[int, Counter]]:
     """For each role's model, how many tokens a prompt may have, and what counts them (behind an endpoint estimated)."""
-
-    @functools.cache
-    def room(model: str) -> tuple[int, Counter]:
-        if is_remote(model):
-            return WINDOW - max_new_tokens, estimate_tokens
-        tokenizer, config = load_tokenizer(locate(model))
-        return min(config.max_position_embeddings, WINDOW) - max_new_tokens, token_counter(tokenizer)
-
-    return {role: room(model) for role, model in models.items()}
+    room: dict[str, tuple[int, Counter]] = {}
+    for model in set(models.values()):
+        most, count = WINDOW, estimate_tokens
+        if not is_remote(model):
+            tokenizer, config = load_tokenizer(locate(model))
+            most, count = min(config.max_position_embeddings, WINDOW), token_counter(tokenizer)
+        room[model] = most - max_new_tokens, count
+    return {role: room[model] for role, model in models.items()}
 
 
 def definitions_beside(rows: pd.DataFrame, near: Mapping[str, pd.Series], pairs, flows: pd.DataFrame) -> dict:
@@ -280,7 +279,7 @@ class Materials:
             parts=parts,
         )
         half = requests["half"].to_numpy()
-        model = [reader_part(OTHER[one]) for one in half] if reads else row.generator
+        model = [f"in_context-{OTHER[one]}" for one in half] if reads else row.generator
         prompts["grammar"] = flow_grammar(self.catalogue, STOPS[row.generator]) if row.decoding == HELD else None
         return prompts.assign(unit=pairs, condition=row.condition, test_set=row.test_set, half=half, model=model)
 

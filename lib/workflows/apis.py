@@ -6,9 +6,9 @@ import itertools
 import json
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import yaml
@@ -29,6 +29,7 @@ MOST_SAID_OF_A_KEY = 150  # characters of its summary, and of its description
 MOST_DESCRIBED, MOST_RECORD = 2000, 4000  # characters, after which keys are named alone, and outputs left out
 SLOT = re.compile(r"\{([^{}]*)\}")
 APP = "app"  # the slot that stands for a name of the connector
+_shortened = partial(textwrap.shorten, width=MOST_SAID_OF_A_KEY, placeholder="…")
 
 
 def fits(source: str, target: str, same_connector: bool) -> bool:
@@ -43,6 +44,15 @@ def fits(source: str, target: str, same_connector: bool) -> bool:
 def said(kind: str) -> bool:
     """Whether people name values of this kind in a request."""
     return not kind.startswith(ID) and kind not in ABOUT_KINDS["unsaid"]
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, with a number behind it where it is taken."""
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +74,6 @@ class Field:
         """As in appendix A.2's ParametersInfo."""
         told = {"Key": self.key, "Type": self.type.capitalize(), "Summary": self.summary}
         return told | {"Format": self.format, "Description": self.description}
-
-
-def _shortened(text: str, most: int = MOST_SAID_OF_A_KEY) -> str:
-    return textwrap.shorten(text, most, placeholder="…")
 
 
 @dataclass(frozen=True)
@@ -157,18 +163,17 @@ class Operation:
             keys[number] = one if used <= MOST_DESCRIBED else parameter.key
         more = [f"{offered - len(keys)} more"] if offered > len(keys) else []
         listed = ("; " if described else ", ").join(keys + more)
-        does = f"{self.name}: {_shortened(self.description or self.display_name, MOST_DESCRIPTION).rstrip('.')}."
+        does = f"{self.name}: {_shortened(self.description or self.display_name, width=MOST_DESCRIPTION).rstrip('.')}."
         return f"{does} Keys: {listed}" if listed else does
 
     def _record(self, shown: list[Field]) -> str:
-        def bounded(fields: Iterable[Field]) -> list[dict[str, str]]:
-            return [{name: text if name == "Key" else _shortened(text) for name, text in field.metadata.items()}
-                    for field in fields]  # fmt: skip
-
-        kept, outputs = self.metadata, bounded(self.returns)
+        kept = self.metadata
         del kept["IsInTrainingSet"]
-        kept |= {name: _shortened(kept[name], MOST_DESCRIPTION) for name in ("Description", "DisplayName")}
-        kept |= {"ParametersInfo": bounded(p for p in self.parameters if p in shown), "ResponseSchema": []}
+        kept["ParametersInfo"] = [parameter.metadata for parameter in self.parameters if parameter in shown]
+        outputs, kept["ResponseSchema"] = kept["ResponseSchema"], []
+        for told in (*kept["ParametersInfo"], *outputs):
+            told |= {name: _shortened(text) for name, text in told.items() if name != "Key"}
+        kept |= {name: _shortened(kept[name], width=MOST_DESCRIPTION) for name in ("Description", "DisplayName")}
         room = MOST_RECORD - len(json.dumps(kept, ensure_ascii=False))
         used = itertools.accumulate(len(json.dumps(output, ensure_ascii=False)) + 2 for output in outputs)
         kept["ResponseSchema"] = [output for output, length in zip(outputs, used, strict=True) if length <= room]

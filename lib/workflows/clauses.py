@@ -59,23 +59,21 @@ def cut_by_rules(request: str) -> list[str]:
     >>> cut_by_rules("When a form is sent, save it and mail Ana the name and date.")
     ['a form is sent', 'save it', 'mail Ana the name and date']
     """
-    plain, spans, start = _without_quotes(request), list[Span](), 0
-    cuts = [found.span() for found in _NEW.finditer(plain)] + _before_conditions(plain) + _before_actions(plain)
-    for cut_start, cut_end in [*sorted(cuts), (len(plain), len(plain))]:
-        if cut_start >= start:
-            spans.append((start, cut_start))
-        start = max(start, cut_end)
-    kept = [span for part in spans if (span := _stripped(plain, *part))]
-    return [request[slice(*span)] for span in kept] or [request]
-
-
-def _without_quotes(request: str) -> str:
-    """The request with an x for each character that is quoted."""
     closed = request.rfind("”") + 1  # beyond it an opening quote would be searched for its end in vain
+    quoted = request[:closed] + request[closed:].replace("“", "(")
     plain = list(request)
-    for found in _QUOTED.finditer(request[:closed] + request[closed:].replace("“", "(")):
+    for found in _QUOTED.finditer(quoted):
         plain[slice(*found.span())] = "x" * len(found[0])
-    return "".join(plain)
+    text, pieces, start = "".join(plain), [], 0
+    cuts = [found.span() for found in _NEW.finditer(text)] + _before_conditions(text) + _before_actions(text)
+    for cut_start, cut_end in [*sorted(cuts), (len(text), len(text))]:
+        if cut_start >= start and (start == 0 or not _CONDITION.match(text[start:cut_start].lstrip())):
+            begin = next(_LEAD.finditer(text, start, cut_start)).end()  # without what leads into it
+            piece = text[begin:cut_start].rstrip(_TRAIL)
+            if re.search(r"\w\w", piece) and not _FRAME.fullmatch(piece):
+                pieces.append(request[begin : begin + len(piece)])
+        start = max(start, cut_end)
+    return pieces or [request]
 
 
 def _before_conditions(plain: str) -> list[Span]:
@@ -103,15 +101,6 @@ def _before_actions(plain: str) -> list[Span]:
         if action:
             cuts.append(found.span())
     return cuts
-
-
-def _stripped(plain: str, start: int, end: int) -> Span | None:
-    """The piece without what leads into it; None where it says no call."""
-    if start and _CONDITION.match(plain[start:end].lstrip()):
-        return None
-    start = next(_LEAD.finditer(plain, start, end)).end()
-    piece = plain[start:end].rstrip(_TRAIL)
-    return (start, start + len(piece)) if re.search(r"\w\w", piece) and not _FRAME.fullmatch(piece) else None
 
 
 def clause_definitions(

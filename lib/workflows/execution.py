@@ -287,16 +287,13 @@ def executed_alike(
     if said is not None and len(said) != len(placed):
         raise ValueError(f"the flow has {len(placed)} calls, and there are {len(said)} lists of said arguments")
     keys = dict(zip(placed, [call.keys for call in placed.values()] if said is None else said, strict=True))
-
-    def same(one: Made, right: Made) -> bool:
-        return one.api == right.api and all(
-            one.arguments.get(key, ...) == right.arguments.get(key, ...) for key in keys[right.place]
-        )
-
     for world in worlds([gold, flow], types):
         made, right = Run(flow, world).made, Run(gold, world).made
-        if len(made) != len(right) or not all(map(same, made, right)):
+        if [one.api for one in made] != [one.api for one in right]:
             return False
+        for one, other in zip(made, right, strict=True):
+            if any(one.arguments.get(key, ...) != other.arguments.get(key, ...) for key in keys[other.place]):
+                return False
     return True
 
 

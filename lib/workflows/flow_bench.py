@@ -41,7 +41,7 @@ from lib.workflows.apis import Connector, Operation
 from lib.workflows.apis import Field as Parameter
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.in_context import HALVES, LIMIT, reader_part
+from lib.workflows.in_context import HALVES, LIMIT
 from lib.workflows.language import MAX_CHARACTERS, Flow, called_apis, parse, print_flow
 from lib.workflows.prompts import FENCE, PARTS, flow_prompts, metaprompt_parts
 
@@ -260,7 +260,7 @@ def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.Da
 
 # ---------------------------------------------------------------- flows
 
-WRITERS = tuple(map(reader_part, HALVES))  # the in-context models, as the project has them
+WRITERS = tuple(f"in_context-{half}" for half in HALVES)  # the in-context models, as the project has them
 INSTRUCT = "instruct"
 MOST_TOKENS = 256  # of a flow; the longest right one has fewer
 # Who writes, which definitions are shown, and whether the grammar with the benchmark's catalogue holds the answer.

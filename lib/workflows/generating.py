@@ -25,7 +25,7 @@ from lib.workflows.conditions import Tested, condition
 from lib.workflows.language import Branch, Call, Flow, If, Reference, Statement, calls, nodes, parse, rewritten
 from lib.workflows.pairs import COLUMNS, SPLITS, normal_form, pair_of
 from lib.workflows.planning import FlowDistribution, FlowPlan, draw_plan
-from lib.workflows.steps import TRIGGER, Output, Unsayable, step
+from lib.workflows.steps import TRIGGER, Unsayable, step
 from lib.workflows.wording import HABITS, Draft, Wordings, composed, last_part, typed
 
 CHUNK = 1000  # pairs that a process makes at a time
@@ -45,14 +45,13 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
     build = rng.choices(list(builds), list(builds.values()))[0]
     draft = Draft(rng, wordings, split, build == "telegraph", bool(plan.branches), day_layout, clock)
     opening, trigger = step(draft, plan.trigger)
-    settings = _settings_of(plan.trigger, trigger, draft.visible)
     before, called = _sequence(draft, plan.before)
     statements: list[Statement] = [*called]
     branches: list = []
     after: list = []
     if plan.branches:
         draft.literals = set()
-        tests = _tests(draft, plan, settings)
+        tests = _tests(draft, plan, trigger)
         visible, bodies = draft.visible, []
         for body, words in zip(plan.branches, [test.words for test in tests] + [""] * plan.has_else, strict=True):
             draft.last_connector, draft.visible = "", visible
@@ -81,18 +80,16 @@ def _sequence(draft: Draft, apis: Sequence[Operation]) -> tuple[list[str], list[
     return [text for text, _ in done], [call for _, call in done]
 
 
-def _settings_of(api: Operation, trigger: Call, returned: Sequence[Output]) -> set[str]:
-    """Summaries and last parts of keys of what the trigger is set to, and its values: nothing a condition tests."""
+def _tests(draft: Draft, plan: FlowPlan, trigger: Call) -> list[Tested]:
+    """One test for each branch but that of `else`, and another try where a test came out twice. What the trigger is
+    set to (summaries and last parts of keys, values) is nothing to test."""
     settings: set[str] = set()
     for key, value in trigger.parameters.pairs:  # a value may be the measure that a trigger watches
-        settings |= {api.by_slot[key].summary.lower(), last_part(key), str(value)}
+        settings |= {plan.trigger.by_slot[key].summary.lower(), last_part(key), str(value)}
     subject = any("subject" in setting for setting in settings)
-    return settings | {o.field.summary for o in returned
-                       if last_part(o.field.key) in settings or (subject and o.field.kind == "subject")}  # fmt: skip
-
-
-def _tests(draft: Draft, plan: FlowPlan, settings: set[str]) -> list[Tested]:
-    """One test for each branch but that of `else`, and another try where a test came out twice."""
+    returned = [output.field for output in draft.visible if output.step == 0]
+    settings |= {field.summary for field in returned
+                 if last_part(field.key) in settings or (subject and field.kind == "subject")}  # fmt: skip
     tests: list[Tested] = []
     for _ in range(len(plan.branches) - plan.has_else):
         made = condition(draft, settings, tests[-1] if tests else None)

@@ -28,7 +28,6 @@ from tqdm.auto import tqdm
 
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT
-from lib.workflows.apis import Field as Parameter
 from lib.workflows.apis import Operation
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.few_shots import few_shot_definitions, usual_number
@@ -154,10 +153,6 @@ class Renaming:
                 self._new[word] = new
         return self._new[word]
 
-    def full(self, api: str) -> str:
-        """The new name of `connector.Operation`."""
-        return ".".join(map(self.name, api.split(".", 1)))
-
     def text(self, text: str) -> str:
         """A text in which odd names of the catalogue are exchanged."""
 
@@ -172,15 +167,14 @@ class Renaming:
 
     def api(self, api: Operation) -> Operation:
         """An API that its definition shows under new names."""
-
-        def field(one: Parameter) -> Parameter:
+        fields, given = [], len(api.parameters)
+        for one in (*api.parameters, *api.returns):
             key = self.name(one.key)
-            return replace(one, key=key, summary=self.text(one.summary), description=self.text(one.description))
-
+            fields.append(replace(one, key=key, summary=self.text(one.summary), description=self.text(one.description)))
         return replace(
             api,
-            parameters=tuple(map(field, api.parameters)),
-            returns=tuple(map(field, api.returns)),
+            parameters=tuple(fields[:given]),
+            returns=tuple(fields[given:]),
             connector=self.name(api.connector),
             operation=self.name(api.operation),
             description=self.text(api.description),
@@ -188,18 +182,14 @@ class Renaming:
 
     def flow(self, node):
         """A flow, or what stands in one, with new names; what its arguments say stays."""
-
-        def variable(name: str) -> str:
-            return name if name == TRIGGER else self.name(name)
-
         match node:
             case Call(api, parameters, name, awaited):
-                new = self.full(api), self.flow(parameters)
-                return Call(*new, None if name is None else variable(name), awaited)
+                new = ".".join(map(self.name, api.split(".", 1))), self.flow(parameters)
+                return Call(*new, None if name is None else self.flow(Reference(name)).variable, awaited)
             case Reference(name, path):
                 body = path[:1] if path[:1] == ("body",) else ()
                 below = (key if isinstance(key, int) else self.name(key) for key in path[len(body) :])
-                return Reference(variable(name), (*body, *below))
+                return Reference(name if name == TRIGGER else self.name(name), (*body, *below))
             case Object(pairs):
                 return Object(tuple((self.name(key), self.flow(value)) for key, value in pairs))
             case tuple():
@@ -377,8 +367,3 @@ def training_prompts(
     rows = itertools.islice(drawn(), n) if pool.rows else []
     columns = ["pair", "prompt", "target", "tokens", "shown", "kept", *Cell._fields]
     return pd.DataFrame(tqdm(rows, total=n, disable=not progress, desc="prompts"), columns=columns)
-
-
-def reader_part(half: HalfOrNone) -> str:
-    """The name of a half's model: the one that learned from it."""
-    return f"in_context-{half}"

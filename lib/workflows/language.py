@@ -162,24 +162,21 @@ def _text(token: Token) -> str:
     try:
         return _ESCAPE.sub(character, token[1:-1])
     except UnicodeDecodeError:
-        raise _wrong(token, "a string with half a surrogate pair") from None
+        raise FlowError(token.line or 1, token.column or 1, "a string with half a surrogate pair") from None
 
 
 def _name(token: Token) -> str:
     if token in RESERVED:
-        raise _wrong(token, f"'{token}' is a reserved word, not a name")
+        raise FlowError(token.line or 1, token.column or 1, f"'{token}' is a reserved word, not a name")
     return str(token)
 
 
 def _number(token: Token) -> int | float:
     whole = token.lstrip("-").isdigit()
     if len(token) > MAX_DIGITS or not (whole or math.isfinite(float(token))):
-        raise _wrong(token, f"a number that is too large or longer than {MAX_DIGITS} characters")
+        problem = f"a number that is too large or longer than {MAX_DIGITS} characters"
+        raise FlowError(token.line or 1, token.column or 1, problem)
     return int(token) if whole else float(token)
-
-
-def _wrong(token: Token, problem: str) -> FlowError:
-    return FlowError(token.line or 1, token.column or 1, problem)
 
 
 # What each rule of the grammar makes of its parts, while Lark parses; there is no other tree.
@@ -276,7 +273,13 @@ def print_flow(flow: Flow) -> str:
 def _lines(statements: tuple[Statement, ...]) -> Iterator[str]:
     for statement in statements:
         if isinstance(statement, Call):
-            yield _printed_call(statement)
+            connector, dot, operation = statement.api.partition(".")
+            if not dot:
+                raise ValueError(f"an API is named connector.Operation, not {statement.api!r}")
+            access = f".{operation}" if _NAME.fullmatch(operation) else f"[{_printed(operation)}]"
+            assignment = f"{_printed_name(statement.variable)} = " if statement.variable is not None else ""
+            parameters = _printed(statement.parameters) if statement.parameters.pairs else ""
+            yield f"{assignment}{'await ' * statement.awaited}{_printed_name(connector)}{access}({parameters});"
             continue
         if isinstance(statement, For):
             openings = [f"for ({_printed_name(statement.variable)} of {_printed(statement.items)})"]
@@ -290,25 +293,24 @@ def _lines(statements: tuple[Statement, ...]) -> Iterator[str]:
         yield "}"
 
 
-def _printed_call(call: Call) -> str:
-    connector, dot, operation = call.api.partition(".")
-    if not dot:
-        raise ValueError(f"an API is named connector.Operation, not {call.api!r}")
-    access = f".{operation}" if _NAME.fullmatch(operation) else f"[{_printed(operation)}]"
-    assignment = f"{_printed_name(call.variable)} = " if call.variable is not None else ""
-    parameters = _printed(call.parameters) if call.parameters.pairs else ""
-    return f"{assignment}{'await ' * call.awaited}{_printed_name(connector)}{access}({parameters});"
-
-
-def _printed(node: Value | Condition) -> str:
-    """A value, or a condition, whose parts stand in brackets where they need them."""
+def _printed(node: Value | Condition, *bracketed: type) -> str:
+    """A value, or a condition, in brackets where it is one of those `bracketed`."""
+    if isinstance(node, bracketed):
+        return f"({_printed(node)})"
     match node:
         case str():
             if _SURROGATE.search(node):
                 raise ValueError(f"half a surrogate pair in {node!r}")
             return json.dumps(node, ensure_ascii=False)
         case Reference(variable, path):
-            return _printed_name(variable) + "".join(f"?[{_printed_key(key)}]" for key in path)
+            text = _printed_name(variable)
+            for key in path:
+                if isinstance(key, int) and not 0 <= key < 10**9:
+                    raise ValueError(f"an index has one to nine digits, unlike {key}")
+                said = _printed(key)
+                single = "'" + said[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
+                text += f"?[{single if isinstance(key, str) else said}]"
+            return text
         case Object(pairs):
             return "{" + ", ".join(f"{_printed(key)}: {_printed(held)}" for key, held in pairs) + "}"
         case tuple():
@@ -323,30 +325,18 @@ def _printed(node: Value | Condition) -> str:
             return f"{_printed(left)} {operator} {_printed(right)}"
         case Not(inner):
             bare = isinstance(inner, Comparison) and inner.operator in TEXT_TESTS
-            return "!" + (_printed(inner) if bare else _within(inner, Not, And, Or, Comparison))
+            return "!" + (_printed(inner) if bare else _printed(inner, Not, And, Or, Comparison))
         case And(conditions):
-            return " && ".join(_within(term, And, Or) for term in conditions)
+            return " && ".join(_printed(term, And, Or) for term in conditions)
         case Or(conditions):
-            return " || ".join(_within(term, Or) for term in conditions)
+            return " || ".join(_printed(term, Or) for term in conditions)
     raise ValueError(f"a flow holds no {type(node).__name__} such as {node!r:.60}")
-
-
-def _within(condition: Condition, *bracketed: type) -> str:
-    return f"({_printed(condition)})" if isinstance(condition, bracketed) else _printed(condition)
 
 
 def _printed_name(name: str) -> str:
     if name in RESERVED or not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name: a letter or _, then letters, digits, _ and -, and no reserved word")
     return name
-
-
-def _printed_key(key: str | int) -> str:
-    if isinstance(key, str):
-        return "'" + _printed(key)[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
-    if not 0 <= key < 10**9:
-        raise ValueError(f"an index has one to nine digits, unlike {key}")
-    return str(key)
 
 
 # ---------------------------------------------------------------- what a flow says

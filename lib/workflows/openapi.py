@@ -9,7 +9,7 @@ import json
 import re
 import warnings
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import yaml
 
 from lib.workbook.inputs import InputError, SafeLoader, compose_and_construct, one_line
 from lib.workbook.references import References
-from lib.workflows.apis import Connector, Field, Operation, Use
+from lib.workflows.apis import Connector, Field, Operation, Use, free_name
 
 SUFFIXES = {".json", ".yaml", ".yml"}
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -52,11 +52,6 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
 
 
-def document_files(path: Path) -> list[Path]:
-    """The file itself, or the documents in a folder and its subfolders."""
-    return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
-
-
 def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connector], list[tuple[str, str]]]:
     """What the documents in a file, or a folder with its subfolders, hold: APIs by name, connectors by id, and (file,
     reason) of the skipped. A file that is part of another document is none of its own.
@@ -66,7 +61,9 @@ def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connecto
     """
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder")
-    files = document_files(path)
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
     if not files:
         raise InputError(f"{path}: holds no .json, .yaml or .yml file")
     apis: dict[str, Operation] = {}
@@ -78,7 +75,7 @@ def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connecto
         try:
             reader = _Reader(file, (path if path.is_dir() else path.parent).resolve())
             name, wanted = _named(file, reader.document)
-            connector = _unused(wanted, connectors)
+            connector = free_name(wanted, connectors)
             found = {api.name: api for api in reader.apis(connector, name)}
             if not found:
                 raise InputError("describes no operation")
@@ -166,15 +163,6 @@ def _named(file: Path, document: dict) -> tuple[str, str]:
     return title, f"shared_{slugs[0] or slugs[1] or 'connector'}"
 
 
-def _unused(name: str, taken: Collection[str]) -> str:
-    """The name, with a number behind it where it is taken."""
-    free, number = name, 1
-    while free in taken:
-        number += 1
-        free = f"{name}_{number}"
-    return free
-
-
 def _identifier(operation: dict, method: str, path: str) -> str:
     """The operation's id as an identifier; where it has none, one made from method and path."""
     given = operation.get("operationId")
@@ -213,7 +201,7 @@ class _Reader:
                     self.notes.append(f"{method} {path} is no mapping and is left out")
                     continue
                 given = operation.get("operationId")
-                self.operation = name = _unused(_identifier(operation, method, path), taken)
+                self.operation = name = free_name(_identifier(operation, method, path), taken)
                 if name != given:
                     self.notes.append(f"operation id {given!r} of {method} {path}: now {name}")
                 taken.add(name)

@@ -70,9 +70,8 @@ def reader_parts(prompts: int, seed: int = 0) -> list[Part]:
     return [Part("in_context", prompts, settings, half) for half in in_context.HALVES]
 
 
-def all_parts() -> list[Part]:
-    """Every part, in the order of making."""
-    return [*(part_of(kind, n) for kind, sizes in SIZES.items() for n in sizes), *reader_parts(SHORT_PROMPTS)]
+# Every part, in the order of making.
+ALL_PARTS = [*(part_of(kind, n) for kind, sizes in SIZES.items() for n in sizes), *reader_parts(SHORT_PROMPTS)]
 
 
 # ---------------------------------------------------------------- what they learn from
@@ -233,7 +232,7 @@ def ship_part(part: Part, book: Workbook, root: Path = ROOT, progress: bool = Fa
 def flow_recipes() -> dict[str, Recipe]:
     """How `make train` makes each part, and the lists of few-shots that come with the project."""
     world, found = {"01_data_gen": ("flows.parquet", "catalogue.jsonl")}, dict[str, Recipe]()
-    for part in all_parts():
+    for part in ALL_PARTS:
         about = f"{part.size:,} rows, {part.settings}", "09_dsl_ablation" if part.half else "08_dsl_retrieval"
         found[part.name] = Recipe(*about, world, functools.partial(ship_part, part))
     lists = {"08_dsl_retrieval": ("few_shots.parquet",), "09_dsl_ablation": ("ablation_scores.parquet",)}

@@ -18,6 +18,7 @@ from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from lib.workbook.inputs import describe_error
 from lib.workflows import language
+from lib.workflows.apis import free_name
 
 SCHEMA = "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#"
 APIS = "/providers/Microsoft.PowerApps/apis/"
@@ -47,7 +48,9 @@ def to_power_automate(flow: language.Flow) -> dict[str, Any]:
         wanted = "Condition"
         if isinstance(statement, language.Call):
             wanted = statement.variable or statement.api.partition(".")[2]
-        return _free_name(re.sub(r"\W+", "_", wanted)[: LONGEST_NAME - 4] or "step", taken)
+        called = free_name(re.sub(r"\W+", "_", wanted)[: LONGEST_NAME - 4] or "step", taken)
+        taken.add(called)
+        return called
 
     def actions(statements: Iterable[language.Statement], sources: Sources) -> dict[str, Any]:
         """Actions that run one after the other; adds to `sources` what they assign."""
@@ -93,15 +96,6 @@ def to_power_automate(flow: language.Flow) -> dict[str, Any]:
         "triggers": {name(first): {"type": TRIGGER_TYPE, "inputs": _inputs(first, {})}},
         "actions": actions(rest, {} if first.variable is None else {first.variable: "triggerOutputs()"}),
     }
-
-
-def _free_name(base: str, taken: set[str]) -> str:
-    """The name, with a number where it is taken; then it is taken, too."""
-    name, number = base, 2
-    while name in taken:
-        name, number = f"{base}_{number}", number + 1
-    taken.add(name)
-    return name
 
 
 def _inputs(call: language.Call, sources: Sources) -> dict[str, Any]:
@@ -214,7 +208,7 @@ def _statement(name: str, action: _Call | _If, variables: _Variables) -> languag
     pairs = tuple((key, _said(value, variables)) for key, value in action.parameters.items())
     plain = re.sub(r"\W", "_", name, flags=re.ASCII) or "triggerOutputs"
     plain = f"step_{plain}" if plain in language.RESERVED or plain[0].isdigit() else plain
-    variables[name] = _free_name(plain, {*variables.values()})
+    variables[name] = free_name(plain, variables.values())
     api = f"{action.connector.rpartition('/')[2]}.{action.operation}"
     return language.Call(api, language.Object(pairs), variables[name], not name)
 

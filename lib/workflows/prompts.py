@@ -92,12 +92,8 @@ PARTS: dict[str, Callable[..., list[str]]] = {
 
 def token_counter(tokenizer) -> Callable[[str], int]:
     """Tokens of a text, start and end tokens not counted; a text is counted once."""
-
-    @functools.cache
-    def count(text: str) -> int:
-        return len(tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"])
-
-    return count
+    how = {"add_special_tokens": False, "split_special_tokens": True}
+    return functools.cache(lambda text: len(tokenizer(text, **how)["input_ids"]))
 
 
 class FittedPrompt(NamedTuple):

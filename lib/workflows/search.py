@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,14 +32,17 @@ DEPTH = 20  # few-shots a request that are found at least, as many as the paper 
 AUDITED, OTHERS = 5, 50  # queries that are computed again, each among so many texts at least
 
 
+@dataclass
 class Search:
-    """Search by one encoder, which is loaded when it is first needed. `audited` lists of the project were computed
-    again, of which so many `agreed`."""
+    """Search by one encoder, which is loaded when it is first needed."""
 
-    def __init__(self, encoder: str, data: Path, adapter: Path | None = None, root: Path = ROOT, progress=False):
-        """`encoder`: its name; `data`: folder of the run's artifacts; `adapter`: folder of a LoRA adapter of it."""
-        self.encoder, self.data, self.adapter, self.root, self.progress = encoder, data, adapter, root, progress
-        self.audited = self.agreed = 0
+    encoder: str  # its name
+    data: Path  # folder of the run's artifacts
+    adapter: Path | None = None  # folder of a LoRA adapter of it
+    root: Path = ROOT
+    progress: bool = False
+    audited: int = 0  # lists of the project that were computed again
+    agreed: int = 0  # of which so many came out the same
 
     @functools.cached_property
     def model(self):

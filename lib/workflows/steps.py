@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 
-from lib.workflows.apis import APP, ID, SHARED_IDS, SLOT, Field, Operation, fits
+from lib.workflows.apis import APP, ID, SHARED_IDS, SLOT, Field, Operation, fits, free_name
 from lib.workflows.language import Call, Object, Reference, Value
 from lib.workflows.wording import FRAMES, HABITS, PLACEHOLDER, Draft, last_part
 
@@ -213,10 +213,7 @@ def step(draft: Draft, api: Operation) -> tuple[str, Call]:
         value = values.get(parameter.key)
         if value is not None and not isinstance(value, Reference):
             draft.said_before.setdefault((api.connector, last_part(parameter.key)), value)
-    base, number = f"outputs_{api.operation}", 2
-    variable = TRIGGER if api.trigger else base
-    while variable in draft.variables:
-        variable, number = f"{base}_{number}", number + 1
+    variable = free_name(TRIGGER if api.trigger else f"outputs_{api.operation}", draft.variables)
     draft.variables.add(variable)
     pairs = tuple((p.key, values[p.key]) for p in api.parameters if p.key in values)
     draft.visible = draft.visible + [Output(draft.steps, api, variable, output) for output in api.returns]

@@ -134,7 +134,7 @@ def test_a_definition_is_renamed_and_its_words_are_not(catalogue, names, taken):
         new = Renaming(definition_names(api), taken, 0, random.Random(1))
         renamed = new.api(api)
         assert not definition_names(renamed) & names
-        assert renamed.definition_in("compact").split(": ", 1)[0] == new.full(api.name)
+        assert renamed.definition_in("compact").split(": ", 1)[0] == ".".join(map(new.name, api.name.split(".")))
         described = renamed.definition_in("described")
         assert not names & set(DESCRIBED_KEY.findall(described))
         assert len(DESCRIBED_KEY.findall(described)) == len(DESCRIBED_KEY.findall(api.definition_in("described")))

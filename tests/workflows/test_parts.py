@@ -17,11 +17,11 @@ from lib.workflows import in_context
 from lib.workflows import parts as module
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.parts import (
+    ALL_PARTS,
     SMALL_WRITER,
     WRITER,
     FlowWorld,
     Part,
-    all_parts,
     learning_curve,
     longest_learned,
     part_of,
@@ -69,7 +69,7 @@ def world(make_world):
 
 def test_names_say_kind_and_size_and_every_part_that_is_there_is_in_the_table():
     """Else nobody could make it again."""
-    names = {part.name for part in all_parts()}
+    names = {part.name for part in ALL_PARTS}
     sizes = ("nl2dsl-2048", "nl2dsl-67000", "tst-3000", "tst-12000", "tst-100000", "tst_shuffled-100000")
     assert names == {*sizes, *READERS}
     ours = ("nl2dsl", "tst", "tst_shuffled", "in_context")
@@ -196,7 +196,7 @@ def test_settings_suit_the_number_of_pairs_and_are_those_that_parts_were_trained
             "08_dsl_retrieval", read_profile(ROOT / "notebooks" / "profiles" / f"{profile}.yaml")
         )
         assert told.dsl_learning_rate == 0
-    for part in all_parts():
+    for part in ALL_PARTS:
         had = json.loads((ROOT / FOLDER / part.name / RECORD).read_text())["settings"]
         asked = asdict(part.settings).items()
         ours = {name: value for name, value in asked if name != "checkpoint_every" and part.kind != "in_context"}
