@@ -146,13 +146,13 @@ def prepared(notebook: str, profile: str, root: Path) -> NotebookNode:
 
 def prepared_cell(cell: NotebookNode) -> Iterator[NotebookNode]:
     """A cell with its code hidden and one figure; every further figure in a cell of its own. A cell with the tag
-    `hide-output` shows a fold of numbers instead of its code."""
+    `hide-output` shows its tables in a fold, and no code."""
     if cell.cell_type != "code":
         yield new_markdown_cell(OUTSIDE.sub(r"<a href='../../\2'>\1</a>", cell.source))
         return
     own = new_code_cell(cell.source, metadata={"tags": ["hide-input"]})
     if "hide-output" in cell.metadata.get("tags", []):
-        prompts = {"code_prompt_show": "Show the numbers", "code_prompt_hide": "Hide the numbers"}
+        prompts = {"code_prompt_show": "Show the table", "code_prompt_hide": "Hide the table"}
         own.metadata = {"tags": ["remove-input", "hide-output"], "mystnb": prompts}
     further: list[Any] = []
     for output in filter(None, map(prepared_output, cell.outputs)):
