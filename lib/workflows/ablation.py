@@ -475,16 +475,13 @@ def claimed_methods(rows: pd.DataFrame, reader: str) -> pd.DataFrame:
     fine-tuned model, which has none, stands at both numbers). Claims are about the reader's rows alone."""
     own = rows[(rows["generator"] == reader) & (rows["decoding"] == "free") & rows["selector"].isin(MEASURED)]
     own = own[own["definitions"] != "instruction"]
-    found = [(row.condition, _method(row.selector, row.definitions), row.shots) for row in own.itertuples()]
+    methods = (own["selector"] + "_" + own["definitions"]).str.removesuffix("_none")
+    found = list(zip(own["condition"], methods, own["shots"], strict=True))
     found += [(FINETUNED, "finetuned_dsl", shots) for shots in (5, 20)]
     named = {(0, "none"): "unseen_pretrained", (0, "sfd"): "unseen_sfd", (1, "none"): "unseen_new_shot"}
     found += [(unseen_name(*shown), method, UNSEEN_SHOTS) for shown, method in named.items()]
     found.append((UNSEEN_FINETUNED, "unseen_finetuned_dsl", UNSEEN_SHOTS))
     return pd.DataFrame(found, columns=["condition", "method", "k"])
-
-
-def _method(selector: str, definitions: str) -> str:
-    return f"{selector}_{definitions}".removesuffix("_none")
 
 
 def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
@@ -499,7 +496,7 @@ def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
 def published_for_claims(published: pd.DataFrame) -> pd.DataFrame:
     """The paper's rows on one scale (`chained`), columns method, metric, k, value; similarity times 100."""
     scale = chained(published)
-    scale["method"] = [_method(*row) for row in zip(scale["selector"], scale["definitions"], strict=True)]
+    scale["method"] = (scale["selector"] + "_" + scale["definitions"]).str.removesuffix("_none")
     scale["value"] *= np.where(scale["metric"] == "similarity", 100, 1)
     tuned = scale["method"] == "finetuned"
     twice = [scale[tuned].assign(method="finetuned_dsl", shots=k) for k in (5, 20)]

@@ -141,43 +141,41 @@ class Operation:
         workflow paper's prompts have them, until `MOST_DESCRIBED` characters are full. "record" is `metadata` as JSON,
         texts cut to length, with response fields up to `MOST_RECORD` characters, without `IsInTrainingSet`.
         """
-        if form not in self._definitions:
-            offered = sorted((p for p in self.parameters if not p.internal), key=lambda p: not p.required)
-            room = itertools.accumulate(len(p.key) + 2 for p in offered)
-            shown = [p for p, used in zip(offered[:MOST_KEYS], room, strict=False) if used <= MOST_KEY_CHARACTERS]
-            made = self._record(shown) if form == "record" else self._listed(shown, len(offered), form == "described")
-            self._definitions[form] = made
-        return self._definitions[form]
+        if form in self._definitions:
+            return self._definitions[form]
+        offered = sorted((p for p in self.parameters if not p.internal), key=lambda p: not p.required)
+        room = itertools.accumulate(len(p.key) + 2 for p in offered)
+        shown = [p for p, used in zip(offered[:MOST_KEYS], room, strict=False) if used <= MOST_KEY_CHARACTERS]
+        if form == "record":
+            kept = self.metadata
+            del kept["IsInTrainingSet"]
+            kept["ParametersInfo"] = [parameter.metadata for parameter in self.parameters if parameter in shown]
+            outputs, kept["ResponseSchema"] = kept["ResponseSchema"], []
+            for told in (*kept["ParametersInfo"], *outputs):
+                told |= {name: _shortened(text) for name, text in told.items() if name != "Key"}
+            kept |= {name: _shortened(kept[name], width=MOST_DESCRIPTION) for name in ("Description", "DisplayName")}
+            left = MOST_RECORD - len(json.dumps(kept, ensure_ascii=False))
+            used = itertools.accumulate(len(json.dumps(output, ensure_ascii=False)) + 2 for output in outputs)
+            kept["ResponseSchema"] = [output for output, length in zip(outputs, used, strict=True) if length <= left]
+            made = json.dumps(kept, ensure_ascii=False)
+        else:
+            keys, length = [parameter.key for parameter in shown], 0
+            for number, parameter in enumerate(shown if form == "described" else []):
+                texts = (_shortened(text).rstrip(".") for text in (parameter.summary, parameter.description))
+                said = ", ".join(text for text in dict.fromkeys(texts) if text)
+                one = f"{parameter.key} ({parameter.type})" + (f": {said}" if said else "")
+                length += len(one)
+                keys[number] = one if length <= MOST_DESCRIBED else parameter.key
+            more = [f"{len(offered) - len(keys)} more"] if len(offered) > len(keys) else []
+            listed = ("; " if form == "described" else ", ").join(keys + more)
+            does = _shortened(self.description or self.display_name, width=MOST_DESCRIPTION).rstrip(".")
+            made = f"{self.name}: {does}." + (f" Keys: {listed}" if listed else "")
+        self._definitions[form] = made
+        return made
 
     @cached_property
     def _definitions(self) -> dict[str, str]:
         return {}
-
-    def _listed(self, shown: list[Field], offered: int, described: bool) -> str:
-        keys, used = [parameter.key for parameter in shown], 0
-        for number, parameter in enumerate(shown if described else []):
-            texts = (_shortened(text).rstrip(".") for text in (parameter.summary, parameter.description))
-            said = ", ".join(text for text in dict.fromkeys(texts) if text)
-            one = f"{parameter.key} ({parameter.type})" + (f": {said}" if said else "")
-            used += len(one)
-            keys[number] = one if used <= MOST_DESCRIBED else parameter.key
-        more = [f"{offered - len(keys)} more"] if offered > len(keys) else []
-        listed = ("; " if described else ", ").join(keys + more)
-        does = f"{self.name}: {_shortened(self.description or self.display_name, width=MOST_DESCRIPTION).rstrip('.')}."
-        return f"{does} Keys: {listed}" if listed else does
-
-    def _record(self, shown: list[Field]) -> str:
-        kept = self.metadata
-        del kept["IsInTrainingSet"]
-        kept["ParametersInfo"] = [parameter.metadata for parameter in self.parameters if parameter in shown]
-        outputs, kept["ResponseSchema"] = kept["ResponseSchema"], []
-        for told in (*kept["ParametersInfo"], *outputs):
-            told |= {name: _shortened(text) for name, text in told.items() if name != "Key"}
-        kept |= {name: _shortened(kept[name], width=MOST_DESCRIPTION) for name in ("Description", "DisplayName")}
-        room = MOST_RECORD - len(json.dumps(kept, ensure_ascii=False))
-        used = itertools.accumulate(len(json.dumps(output, ensure_ascii=False)) + 2 for output in outputs)
-        kept["ResponseSchema"] = [output for output, length in zip(outputs, used, strict=True) if length <= room]
-        return json.dumps(kept, ensure_ascii=False)
 
     @cached_property
     def by_slot(self) -> dict[str, Field]:

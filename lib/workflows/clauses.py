@@ -6,11 +6,10 @@ What stands between clauses says no call: "when", "and then", a condition, thank
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-Span = tuple[int, int]
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
 # What an action begins with.
 VERBS = frozenset(
@@ -65,8 +64,7 @@ def cut_by_rules(request: str) -> list[str]:
     for found in _QUOTED.finditer(quoted):
         plain[slice(*found.span())] = "x" * len(found[0])
     text, pieces, start = "".join(plain), [], 0
-    cuts = [found.span() for found in _NEW.finditer(text)] + _before_conditions(text) + _before_actions(text)
-    for cut_start, cut_end in [*sorted(cuts), (len(text), len(text))]:
+    for cut_start, cut_end in [*sorted(_cuts(text)), (len(text), len(text))]:
         if cut_start >= start and (start == 0 or not _CONDITION.match(text[start:cut_start].lstrip())):
             begin = next(_LEAD.finditer(text, start, cut_start)).end()  # without what leads into it
             piece = text[begin:cut_start].rstrip(_TRAIL)
@@ -76,31 +74,27 @@ def cut_by_rules(request: str) -> list[str]:
     return pieces or [request]
 
 
-def _before_conditions(plain: str) -> list[Span]:
-    """Cuts before "if" and the like, and before each of the words that lead to it, as in "but only if"."""
-    longest, cuts = max(map(len, _BEFORE_IF)), []
+def _cuts(plain: str) -> Iterator[tuple[int, int]]:
+    """Where a request is cut: at full stops and the like; before "if", and before each of the words that lead to it,
+    as in "but only if"; at commas and "and" where an action follows."""
+    yield from (found.span() for found in _NEW.finditer(plain))
+    longest = max(map(len, _BEFORE_IF))
     for found in _CORE.finditer(plain):
         start, word = found.start(), " "
         while word:
             if start and plain[start - 1].isspace():
-                cuts.append((start, start))
+                yield start, start
             before = plain[max(0, start - longest) : start].lower()
             word = next(filter(before.endswith, _BEFORE_IF), "")
             start -= len(word)
-    return cuts
-
-
-def _before_actions(plain: str) -> list[Span]:
-    """Cuts at commas and "and" where an action follows."""
-    cuts, at, action = [], -1, False
+    at, action = -1, False
     for found in _JOIN.finditer(plain):
         if found.end() > at:  # else what leads in reaches as far as from the comma before
             at = next(_LEAD.finditer(plain, found.end())).end()
             word = _WORD.match(plain, at)
             action = word is not None and word[0].lower() in VERBS
         if action:
-            cuts.append(found.span())
-    return cuts
+            yield found.span()
 
 
 def clause_definitions(

@@ -76,11 +76,6 @@ def declared_types(catalogue) -> Types:
     return type_of
 
 
-def undeclared(content: Content) -> str:
-    """No type is known of any content."""
-    return ""
-
-
 class Run:
     """What a flow does in a world: `made`, the calls in order; `tested`, the contents that conditions tested, and how;
     `looped`, those that loops went through. A value that the world does not have is none that equals any constant, and
@@ -170,12 +165,13 @@ def _compare(sign: str, left: Any, right: Any) -> bool:
 # ---------------------------------------------------------------- worlds
 
 
-def worlds(flows: Sequence[language.Flow], types: Types = undeclared) -> Iterator[World]:
+def worlds(flows: Sequence[language.Flow], types: Types | None = None) -> Iterator[World]:
     """The worlds in which the flows can differ: for each value that any of them tests, one on each side of each
     constant, and for each list that one loops over, none, one and two items; all of the declared types.
 
     What is tested only behind a condition is found by looking again in the worlds found so far.
     """
+    type_of = types or (lambda content: "")
     values: dict[Content | Items, list[Any]] = {}
     tested: dict[Content, list[Test]] = {}
     looped: dict[Content, None] = {}
@@ -187,8 +183,8 @@ def worlds(flows: Sequence[language.Flow], types: Types = undeclared) -> Iterato
             for content, tests in ran.tested.items():
                 known = tested.setdefault(content, [])
                 known += [test for test in tests if test not in known]
-        values = {content: _of_type(_domain(content, tests), types(content)) for content, tests in tested.items()}
-        values |= {Items(content): list(ITEMS) if types(content) in ("", "array") else [0] for content in looped}
+        values = {content: _of_type(_domain(content, tests), type_of(content)) for content, tests in tested.items()}
+        values |= {Items(content): list(ITEMS) if type_of(content) in ("", "array") else [0] for content in looped}
         if sum(map(len, values.values())) == before:
             break
     yield from _choices(values, tested)
@@ -275,7 +271,7 @@ def _of_type(values: Sequence[Any], kind: str) -> list[Any]:
 
 
 def executed_alike(
-    flow: language.Flow, gold: language.Flow, said: Sequence[Sequence[str]] | None = None, types: Types = undeclared
+    flow: language.Flow, gold: language.Flow, said: Sequence[Sequence[str]] | None = None, types: Types | None = None
 ) -> bool:
     """Whether a flow does what the right one does in every world (see the module).
 
@@ -307,7 +303,7 @@ def _placed(statements: Iterable[language.Statement], place: Place) -> Iterator[
             yield from _placed(body, (*here, part))
 
 
-def never_made(flow: language.Flow, types: Types = undeclared) -> list[language.Call]:
+def never_made(flow: language.Flow, types: Types | None = None) -> list[language.Call]:
     """Calls that the flow makes in no world, such as behind `else if (x == "b")` after `if (x != "a")`."""
     made = {one.place for world in worlds([flow], types) for one in Run(flow, world).made}
     return [call for place, call in _placed(flow.statements, ()) if place not in made]

@@ -58,13 +58,6 @@ def scored_pairs(mined: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(score=scores, positive=mined["positive"].to_numpy())
 
 
-def permuted_targets(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The control: the same scored pairs, the scores shuffled among the positive ones and among the negative ones. What
-    an encoder still gains from them owes nothing to the flows of the single pairs."""
-    rng = np.random.default_rng(seed)
-    return rows.assign(score=rows.groupby("positive")["score"].transform(rng.permutation))
-
-
 # ---------------------------------------------------------------- few-shots
 
 

@@ -172,20 +172,19 @@ def flow_of_python(code: str) -> Flow:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that Python will refuse one day
             module = ast.parse(code)
-        return parse(_block(module.body)[1:-1])
+        return parse(" ".join(map(_said, module.body)))
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno or 1}: no Python: {error.msg}") from error
     except (RecursionError, MemoryError):
         raise ValueError("nested too deeply") from None
 
 
-def _block(body: Sequence[ast.stmt]) -> str:
-    return f"{{{' '.join(map(_said, body))}}}"
-
-
-def _said(node: ast.AST) -> str:
-    """What a node says in our language; conditions stand in brackets, so that they are refused where a value must."""
+def _said(node: ast.AST | list[ast.stmt]) -> str:
+    """What a node, or a block of them, says in our language; conditions stand in brackets, so that they are refused
+    where a value must."""
     match node:
+        case list():
+            return f"{{{' '.join(map(_said, node))}}}"
         case ast.Assign(targets=[ast.Name(id=variable)], value=ast.Call() as call):
             return f"{variable} = {_said(call)}"
         case ast.Expr(value=ast.Call() as call):
@@ -195,12 +194,11 @@ def _said(node: ast.AST) -> str:
         case ast.Call(func=ast.Name(id=api), args=[], keywords=[]):
             return f"{api_name(api)}();"
         case ast.For(target=ast.Name(id=variable), iter=items, body=body, orelse=[]):
-            return f"for ({variable} of {_said(items)}) {_block(body)}"
+            return f"for ({variable} of {_said(items)}) {_said(body)}"
         case ast.If(test=test, body=body, orelse=otherwise):
-            rest = (
-                _said(otherwise[0]) if len(otherwise) == 1 and isinstance(otherwise[0], ast.If) else _block(otherwise)
-            )
-            return f"if ({_said(test)}) {_block(body)}" + (f" else {rest}" if otherwise else "")
+            further = len(otherwise) == 1 and isinstance(otherwise[0], ast.If)
+            rest = f" else {_said(otherwise[0] if further else otherwise)}" if otherwise else ""
+            return f"if ({_said(test)}) {_said(body)}{rest}"
         case ast.BoolOp(op=operator, values=parts):
             return f"({(' && ' if isinstance(operator, ast.And) else ' || ').join(map(_said, parts))})"
         case ast.UnaryOp(op=ast.Not(), operand=inner):

@@ -65,13 +65,11 @@ def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) ->
         statements = [*statements, If(tested, otherwise), *called]
     request = typed(draft, composed(draft, build, opening, before, branches, after))
     flow = Flow((trigger, *statements))
+    # Names stand only for outputs that the flow uses.
     used = {TRIGGER, *(node.variable for node in nodes(flow) if isinstance(node, Reference))}
-
-    def shorter(node: Any) -> Any:
-        """Names stand only for outputs that the flow uses."""
-        return replace(node, variable=None) if isinstance(node, Call) and node.variable not in used else node
-
-    return request, rewritten(flow, shorter), draft.said
+    flow = rewritten(flow, lambda node: replace(node, variable=None)
+                     if isinstance(node, Call) and node.variable not in used else node)  # fmt: skip
+    return request, flow, draft.said
 
 
 def _sequence(draft: Draft, apis: Sequence[Operation]) -> tuple[list[str], list[Call]]:

@@ -340,28 +340,29 @@ def training_prompts(
         if len(shots) < cell.shots or not pool.apis.keys() >= {*semantic}:
             return ()
 
-        def defined(shown: int) -> list[Operation]:
+        def defined(shown: int) -> tuple[list[Operation], bool]:
+            """The APIs that are defined beside so many few-shots, and whether all of the flow stands in the prompt."""
             called = [name for one in shots[:shown] for name in one.apis] if "fd" in cell.definitions.split("_") else []
-            return [pool.apis[name] for name in dict.fromkeys([*called, *semantic])]
+            found = [pool.apis[name] for name in dict.fromkeys([*called, *semantic])]
+            facts = {(api.name, key) for api in found for key in ("", *api.keys)}
+            return found, target.facts <= facts.union(*(one.facts for one in shots[:shown]))
 
-        def answerable(shown: int) -> bool:
-            facts = {(api.name, key) for api in defined(shown) for key in ("", *api.keys)}
-            return target.facts <= facts.union(*(one.facts for one in shots[:shown]))
-
-        if not answerable(len(shots)):
+        whole, answerable = defined(len(shots))
+        if not answerable:
             return ()
-        held = target.names.union(*(one.names for one in shots), *map(definition_names, defined(len(shots))))
+        held = target.names.union(*(one.names for one in shots), *map(definition_names, whole))
         new = Renaming(held, pool.known, kept, rng)
         texts = [(one.request, print_flow(new.flow(one.flow))) for one in shots]
-        apis = {api.name: new.api(api) for api in defined(len(shots))}
+        apis = {api.name: new.api(api) for api in whole}
         # At test time definitions give way to few-shots in a far larger window; here they must not, or 20 few-shots
         # with definitions would be 20 few-shots.
         for shown in range(len(shots), -1, -1):
-            chosen = [apis[api.name] for api in defined(shown)]
+            found, answerable = defined(shown)
+            chosen = [apis[api.name] for api in found]
             fitted = fit(target.request, texts[:shown], chosen, limit, count)
             if (fitted.shots, fitted.definitions) == (shown, len(chosen)):
                 answer = print_flow(new.flow(target.flow)) + STOP[0]
-                return (target.pair, fitted.prompt, answer, fitted.tokens, shown) if answerable(shown) else ()
+                return (target.pair, fitted.prompt, answer, fitted.tokens, shown) if answerable else ()
         return ()
 
     rows = itertools.islice(drawn(), n) if pool.rows else []

@@ -19,7 +19,6 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -209,30 +208,25 @@ _MADE: dict[str, Callable] = {
 }
 
 
-@cache
-def _parser() -> Lark:
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    made = {rule: lambda parts, make=make: make(*parts) for rule, make in _MADE.items()}
-    return Lark(grammar, parser="lalr", transformer=SimpleNamespace(**made))
+_PARSER = Lark(
+    Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8"),
+    parser="lalr",
+    transformer=SimpleNamespace(**{rule: lambda parts, make=make: make(*parts) for rule, make in _MADE.items()}),
+)
 
 
-def _check_bounds(text: str) -> None:
-    if not isinstance(text, str):
-        raise FlowError(1, 1, f"a flow is text, not {type(text).__name__}")
+def _beyond_bounds(text: str) -> tuple[int, str] | None:
+    """Where a text is no flow whatever the grammar says, and why."""
     if len(text) > MAX_CHARACTERS:
-        problem = f"a text of {len(text):,} characters; a flow has at most {MAX_CHARACTERS:,}"
-        raise FlowError(*_place(text, MAX_CHARACTERS), problem)
+        return MAX_CHARACTERS, f"a text of {len(text):,} characters; a flow has at most {MAX_CHARACTERS:,}"
     if surrogate := _SURROGATE.search(text):
-        raise FlowError(*_place(text, surrogate.start()), "half a surrogate pair, which is no character")
+        return surrogate.start(), "half a surrogate pair, which is no character"
     depth = 0
     for piece in _STRING_OR_BRACKET.finditer(text):
         depth += (piece[0] in "[({") - (piece[0] in "])}")
         if depth > MAX_NESTING:
-            raise FlowError(*_place(text, piece.start()), f"more than {MAX_NESTING} brackets are open")
-
-
-def _place(text: str, position: int) -> tuple[int, int]:
-    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+            return piece.start(), f"more than {MAX_NESTING} brackets are open"
+    return None
 
 
 def parse(text: str) -> Flow:
@@ -241,18 +235,23 @@ def parse(text: str) -> Flow:
     >>> parse("x = await shared_forms.OnNewResponse();").statements[0].api
     'shared_forms.OnNewResponse'
     """
-    _check_bounds(text)
-    try:
-        return cast(Flow, _parser().parse(text))  # the transformer makes one of the tree
-    except UnexpectedToken as error:
-        if error.token.type == "$END":
-            raise FlowError(*_place(text, len(text)), "the text ends before the flow does") from None
-        raise FlowError(error.line, error.column, f"{error.token[:30]!r} cannot stand here") from None
-    except UnexpectedCharacters as error:
-        problem = f"{error.char!a} cannot stand here"
-        if error.char in "\"'" and "STRING" in error.interactive_parser.accepts():
-            problem = "a string that is not closed on its line, or that has a control character or an unknown escape"
-        raise FlowError(error.line, error.column, problem) from None
+    if not isinstance(text, str):
+        raise FlowError(1, 1, f"a flow is text, not {type(text).__name__}")
+    fault = _beyond_bounds(text)
+    if not fault:
+        try:
+            return cast(Flow, _PARSER.parse(text))  # the transformer makes one of the tree
+        except UnexpectedToken as error:
+            if error.token.type != "$END":
+                raise FlowError(error.line, error.column, f"{error.token[:30]!r} cannot stand here") from None
+            fault = len(text), "the text ends before the flow does"
+        except UnexpectedCharacters as error:
+            problem = f"{error.char!a} cannot stand here"
+            if error.char in "\"'" and "STRING" in error.interactive_parser.accepts():
+                problem = "a string that is not closed on its line, or has a control character or an unknown escape"
+            raise FlowError(error.line, error.column, problem) from None
+    position, problem = fault
+    raise FlowError(text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position), problem)
 
 
 # ---------------------------------------------------------------- tree to text

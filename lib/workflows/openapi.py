@@ -163,15 +163,6 @@ def _named(file: Path, document: dict) -> tuple[str, str]:
     return title, f"shared_{slugs[0] or slugs[1] or 'connector'}"
 
 
-def _identifier(operation: dict, method: str, path: str) -> str:
-    """The operation's id as an identifier; where it has none, one made from method and path."""
-    given = operation.get("operationId")
-    name = given if isinstance(given, str) and re.search(r"[A-Za-z0-9]", given) else f"{method} {path}"
-    if not re.fullmatch(r"[\w-]+", name, re.ASCII):
-        name = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
-    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
-
-
 class _Reader:
     """The operations of a document and the fields of their schemas; its references do not leave the folder. Raises
     InputError where it is no such document."""
@@ -201,7 +192,10 @@ class _Reader:
                     self.notes.append(f"{method} {path} is no mapping and is left out")
                     continue
                 given = operation.get("operationId")
-                self.operation = name = free_name(_identifier(operation, method, path), taken)
+                name = given if isinstance(given, str) and re.search(r"[A-Za-z0-9]", given) else f"{method} {path}"
+                if not re.fullmatch(r"[\w-]+", name, re.ASCII):
+                    name = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
+                self.operation = name = free_name(name if re.match(r"[A-Za-z_]", name) else f"_{name}", taken)
                 if name != given:
                     self.notes.append(f"operation id {given!r} of {method} {path}: now {name}")
                 taken.add(name)

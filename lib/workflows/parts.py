@@ -139,7 +139,11 @@ def rows_of(part: Part, world: FlowWorld, limit: int = SHORT) -> pd.DataFrame:
         count = token_counter(load_tokenizer(locate(world.generator))[0])
         return in_context.training_prompts(pool, part.size, world.seed, count, limit, world.search.progress)
     rows = few_shots.scored_pairs(few_shots.balanced_sample(world.mined, part.size, world.seed), world.training)
-    return few_shots.permuted_targets(rows, world.seed) if part.kind == "tst_shuffled" else rows
+    if part.kind == "tst_shuffled":
+        # The control: scores are shuffled among the positive pairs and among the negative ones. What an encoder still
+        # gains from them owes nothing to the flows of the single pairs.
+        rows["score"] = rows.groupby("positive")["score"].transform(np.random.default_rng(world.seed).permutation)
+    return rows
 
 
 def source_of(part: Part, world: FlowWorld) -> str:

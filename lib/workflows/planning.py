@@ -67,18 +67,15 @@ class FlowDistribution:
         self.last = np.where(self.reader, PLANS["reader_last"], 1.0)
         self.earlier = np.where(self.reader, np.where(speakable, PLANS["reader_earlier"], PLANS["lister_earlier"]), 1.0)
         self.number = {api.name: number for number, api in enumerate(actions)}
-        self.gives = {api.name: given_by(api) for api in offered}
-        met = sorted({need for api in actions for need in needed_by(api)} & set().union(*self.gives.values()))
-        self.column = {need: number for number, need in enumerate(met)}
+        given = {api.name: given_by(api) for api in offered}
+        met = sorted({need for api in actions for need in needed_by(api)} & set().union(*given.values()))
+        self.column = column = {need: number for number, need in enumerate(met)}
+        self.gives = {name: [column[need] for need in needs if need in column] for name, needs in given.items()}
         self.needs, self.provides = np.zeros((2, len(actions), len(met)), dtype=np.float32)
         for row, api in enumerate(actions):
-            self.needs[row, self.columns(needed_by(api))] = 1
-            self.provides[row, self.columns(self.gives[api.name])] = 1
+            self.needs[row, [column[need] for need in needed_by(api) if need in column]] = 1
+            self.provides[row, self.gives[api.name]] = 1
         self.takes_id = self.needs * np.array([need[1] != "file" for need in met], dtype=np.float32)
-
-    def columns(self, needs: set[Need]) -> list[int]:
-        """Places of those that some call can meet and some action has."""
-        return [self.column[need] for need in needs if need in self.column]
 
 
 def needed_by(api: Operation) -> set[Need]:
@@ -120,7 +117,7 @@ class APISampler:
     def add(self, *apis: Operation) -> None:
         self.flow += apis
         for api in apis:
-            self.have[self.distribution.columns(self.distribution.gives[api.name])] = 1
+            self.have[self.distribution.gives[api.name]] = 1
 
     def several(self, n: int, ends: bool) -> list[Operation] | None:
         """`n` actions, added to the flow, the last of which ends it or a branch (`ends`); None for a dead end."""

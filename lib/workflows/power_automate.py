@@ -181,7 +181,7 @@ def from_power_automate(definition: Any) -> language.Flow:
     try:
         read, variables = _Definition.model_validate(definition), _Variables()
         ((_, trigger),) = read.triggers.items()
-        flow = language.Flow((_statement("", trigger, variables), *_statements(read.actions, variables)))
+        flow = language.Flow((*_statements({"": trigger}, variables), *_statements(read.actions, variables)))
         language.parse(language.print_flow(flow))
     except ValidationError as error:
         raise ExportError(describe_error(error)) from error
@@ -197,20 +197,19 @@ def _statements(actions: _Actions, variables: _Variables) -> Iterator[language.S
         ready = [name for name, action in waiting.items() if action.runAfter == before]
         if len(ready) != 1:
             raise ExportError(f"{' and '.join(ready or waiting)}: a flow's actions run one after another's success")
-        before = {ready[0]: ["Succeeded"]}
-        yield _statement(ready[0], waiting.pop(ready[0]), variables)
-
-
-def _statement(name: str, action: _Call | _If, variables: _Variables) -> language.Statement:
-    if isinstance(action, _If):
-        branch = language.Branch(_condition(action.expression, variables), (*_statements(action.actions, variables),))
-        return language.If((branch,), (*_statements(action.otherwise, variables),))
-    pairs = tuple((key, _said(value, variables)) for key, value in action.parameters.items())
-    plain = re.sub(r"\W", "_", name, flags=re.ASCII) or "triggerOutputs"
-    plain = f"step_{plain}" if plain in language.RESERVED or plain[0].isdigit() else plain
-    variables[name] = free_name(plain, variables.values())
-    api = f"{action.connector.rpartition('/')[2]}.{action.operation}"
-    return language.Call(api, language.Object(pairs), variables[name], not name)
+        (name,) = ready
+        before, action = {name: ["Succeeded"]}, waiting.pop(name)
+        if isinstance(action, _If):
+            test = _condition(action.expression, variables)
+            branch = language.Branch(test, (*_statements(action.actions, variables),))
+            yield language.If((branch,), (*_statements(action.otherwise, variables),))
+            continue
+        pairs = tuple((key, _said(value, variables)) for key, value in action.parameters.items())
+        plain = re.sub(r"\W", "_", name, flags=re.ASCII) or "triggerOutputs"
+        plain = f"step_{plain}" if plain in language.RESERVED or plain[0].isdigit() else plain
+        variables[name] = free_name(plain, variables.values())
+        api = f"{action.connector.rpartition('/')[2]}.{action.operation}"
+        yield language.Call(api, language.Object(pairs), variables[name], not name)
 
 
 def _condition(expression: Any, variables: _Variables) -> language.Condition:

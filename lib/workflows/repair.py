@@ -44,13 +44,12 @@ def _snapped(call: language.Call, catalogue: Catalogue) -> language.Call:
     if name not in catalogue:
         connector, _, operation = name.partition(".")
         own = sorted(known for known in catalogue.apis if known.startswith(f"{connector}."))
-        halves = cache(likeness)  # a connector is compared once
-
-        def alike(known: str) -> float:
+        halves, most = cache(likeness), -1.0  # a connector is compared once
+        for known in own or sorted(catalogue.apis):
             other, _, its = known.partition(".")
-            return round(halves(connector, other) + likeness(operation, its), 9)
-
-        name = max(own or sorted(catalogue.apis), key=alike)  # of several the first
+            alike = round(halves(connector, other) + likeness(operation, its), 9)
+            if alike > most:  # of several the first
+                name, most = known, alike
     made_up, chosen = language.made_up_keys(call, catalogue[name]), dict[str, str]()
     free = sorted(set(catalogue[name].keys) - set(call.keys))
     for _, before, after in sorted((-likeness(one, key), one, key) for one in made_up for key in free):

@@ -15,7 +15,7 @@ does, with nothing made up. It is not judged where the right flow has a call tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -62,28 +62,7 @@ def score_flow(
         gold: the right flow, as text (which must parse) or as its list of API names.
         said: for each call of the right flow, the keys of the arguments that the request says; None: all.
     """
-    return _score(text, *_right(gold, catalogue), catalogue, said)
-
-
-def _right(gold: str | Sequence[str], catalogue: Catalogue) -> tuple[Flow | None, Sequence[str]]:
-    """A right flow, None where no other can be judged by it, and the names of its APIs."""
-    if not isinstance(gold, str):
-        return None, gold
-    flow = parse(gold)
-    return None if never_made(flow, declared_types(catalogue)) else flow, called_apis(flow)
-
-
-def _score(text, wanted: Flow | None, names: Sequence[str], catalogue: Catalogue, said) -> FlowScore:
-    try:
-        flow = parse(text)
-    except FlowError as error:
-        return FlowScore(False, False, 0.0, error=str(error), executed=None if wanted is None else False)
-    made_up, keys, _ = validate(flow, catalogue)
-    executed = None
-    if wanted is not None:
-        executed = not (made_up or keys) and executed_alike(flow, wanted, said, declared_types(catalogue))
-    value = 0.0 if made_up else similarity(called_apis(flow), names)
-    return FlowScore(True, not made_up, value, made_up, keys, executed=executed)
+    return FlowScore(*next(score_flows([text], [gold], catalogue, [said]).itertuples(index=False, name=None)))
 
 
 def score_flows(
@@ -94,10 +73,27 @@ def score_flows(
 ) -> pd.DataFrame:
     """`score_flow` for each text with its gold flow and what its request says (None: all of all): a row each, with the
     fields of `FlowScore` as columns. Raises ValueError where the iterables are not equally long."""
-    golds = [gold if isinstance(gold, str) else tuple(gold) for gold in golds]
-    known = {gold: _right(gold, catalogue) for gold in golds}
-    rows = zip(texts, golds, [None] * len(golds) if said is None else said, strict=True)
-    scores = [_score(text, *known[gold], catalogue, keys) for text, gold, keys in rows]
+    golds, types = [gold if isinstance(gold, str) else tuple(gold) for gold in golds], declared_types(catalogue)
+    # Of each right flow the names of its APIs, and the flow itself; None where no other can be judged by it.
+    known: dict[Any, tuple[Sequence[str], Flow | None]] = {gold: (gold, None) for gold in golds}
+    for gold in known:
+        if isinstance(gold, str):
+            right = parse(gold)
+            known[gold] = called_apis(right), None if never_made(right, types) else right
+    scores = []
+    for text, gold, keys in zip(texts, golds, [None] * len(golds) if said is None else said, strict=True):
+        names, wanted = known[gold]
+        executed = None if wanted is None else False
+        try:
+            flow = parse(text)
+        except FlowError as error:
+            scores.append(FlowScore(False, False, 0.0, error=str(error), executed=executed))
+            continue
+        made_up, unknown, _ = validate(flow, catalogue)
+        if wanted is not None and not (made_up or unknown):
+            executed = executed_alike(flow, wanted, keys, types)
+        value = 0.0 if made_up else similarity(called_apis(flow), names)
+        scores.append(FlowScore(True, not made_up, value, made_up, unknown, executed=executed))
     return pd.DataFrame(scores, columns=FlowScore._fields)
 
 

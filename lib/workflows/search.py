@@ -30,6 +30,7 @@ SHIPPED = Path("data") / "answers" / "few_shots.npz"
 OWN = Path("embedded") / "few_shots.npz"  # below a run's artifacts
 DEPTH = 20  # few-shots a request that are found at least, as many as the paper shows at most
 AUDITED, OTHERS = 5, 50  # queries that are computed again, each among so many texts at least
+_base_hash = functools.cache(lambda encoder: weights_hash(load_encoder(locate(encoder))))
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Search:
     @functools.cached_property
     def base(self) -> str:
         """SHA-256 of the encoder without adapter."""
-        return _hash_of(self.encoder) if self.adapter else weights_hash(self.model)
+        return _base_hash(self.encoder) if self.adapter else weights_hash(self.model)
 
     def embed(self, texts: Sequence[str], keep: str = "") -> np.ndarray:
         """Unit vectors of texts; `keep` names the file of the run's that keeps them for the next one."""
@@ -75,11 +76,9 @@ class Search:
 
     def by_clause(self, documents: Sequence[str], queries: Sequence[str], k: int) -> np.ndarray:
         """The `k` documents that each query's clauses find in turn, see `lib.workflows.clauses.clause_definitions`."""
-
-        def find(documents, queries, whole=False):
-            return clause_definitions(queries, self.embed, self.embed(documents), k), np.zeros(len(queries))
-
-        return self._taken("clauses", documents, queries, k, find)[0]
+        found = self._taken("clauses", documents, queries, k, lambda documents, queries, whole=False: (
+            clause_definitions(queries, self.embed, self.embed(documents), k), np.zeros(len(queries))))  # fmt: skip
+        return found[0]
 
     def _taken(self, how: str, documents, queries, k: int, find: Callable) -> tuple[np.ndarray, np.ndarray]:
         """Lists that come with the project, some computed again among what they hold and other documents; else those of
@@ -104,11 +103,6 @@ class Search:
         rows, cosines = find(documents, queries, whole=True)
         add_arrays(self.data / OWN, {key: rows.astype(np.uint32), f"{key} cosine": cosines.astype(np.float32)})
         return rows, cosines
-
-
-@functools.cache
-def _hash_of(encoder: str) -> str:
-    return weights_hash(load_encoder(locate(encoder)))
 
 
 def near_training(search: Search, pairs: pd.DataFrame, asked: pd.DataFrame, k: int = DEPTH):

@@ -203,7 +203,7 @@ def step(draft: Draft, api: Operation) -> tuple[str, Call]:
     filled."""
     values: dict[str, Value] = {}
     draft.literals = set()
-    text = _phrase(draft, api, values) + _clauses(draft, api, values)
+    text = _words(draft, api, values)
     draft.said.append([p.key for p in api.parameters if p.key in values])
     for parameter in (p for p in api.parameters if p.required and p.key not in values):
         value = implied(draft, api, parameter, values)
@@ -232,23 +232,20 @@ def _texts(draft: Draft, api: Operation, name: str) -> list[str]:
     return texts
 
 
-def _phrase(draft: Draft, api: Operation, values: dict[str, Value]) -> str:
-    def repeats(template: str) -> bool:
-        """Whether a phrase has a slot for what has been said before; now and then that does no harm."""
-        return any(draft.known(api, slot.key) is not None for slot in api.slots(template)) and draft.rng.random() < 0.7
-
-    for template in sorted(_texts(draft, api, "terse" if draft.terse else "phrases"), key=repeats):
-        filled = put(draft, api, template, values)
-        if filled is not None:
-            return filled
-    raise Unsayable(f"{api.name}: no phrase can be filled")
-
-
-def _clauses(draft: Draft, api: Operation, values: dict[str, Value]) -> str:
-    """Endings that name further parameters, each with a space before it; often none."""
-    texts, said = _texts(draft, api, "clauses"), ""
+def _words(draft: Draft, api: Operation, values: dict[str, Value]) -> str:
+    """A phrase, and often endings that name further parameters, each with a space before it; what they say goes into
+    `values`. Raises Unsayable where no phrase can be filled."""
+    texts = _texts(draft, api, "terse" if draft.terse else "phrases")
+    known = [any(draft.known(api, slot.key) is not None for slot in api.slots(text)) for text in texts]
+    late = [has_slot and draft.rng.random() < 0.7 for has_slot in known]  # now and then it does no harm
+    ordered = [text for _, text in sorted(zip(late, texts, strict=True), key=lambda one: one[0])]
+    filled = (put(draft, api, text, values) for text in ordered)
+    said = next((words for words in filled if words is not None), None)
+    if said is None:
+        raise Unsayable(f"{api.name}: no phrase can be filled")
+    clauses = _texts(draft, api, "clauses")
     most = 1 if draft.terse or api.trigger else draft.rng.choice((1, 2, 2, 3))
-    for template in texts:
+    for template in clauses:
         parameters = api.slots(template)
         if not most or any(parameter.key in values for parameter in parameters):
             continue

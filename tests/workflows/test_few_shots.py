@@ -11,7 +11,6 @@ from lib.workflows.few_shots import (
     definition_coverage,
     few_shot_scores,
     lexical_shots,
-    permuted_targets,
     random_shots,
     ranked_shots,
     scored_pairs,
@@ -70,17 +69,6 @@ def test_scored_pairs_hold_both_requests_and_the_similarity_of_their_flows(mined
         assert rows["score"][i] == len(left & right) / len(left | right)
     assert (rows["positive"].to_numpy() == mined["positive"].to_numpy()).all()
     assert scored_pairs(mined.iloc[:0], training).empty
-
-
-def test_permuted_targets_stay_with_their_kind(mined, training):
-    rows = scored_pairs(mined, training)
-    control = permuted_targets(rows, seed=1)
-    for kind in (True, False):
-        before, after = (frame.loc[frame["positive"] == kind, "score"] for frame in (rows, control))
-        assert sorted(before) == sorted(after)
-        assert (before != after).any()
-    texts = ["sentence1", "sentence2", "positive"]
-    pd.testing.assert_frame_equal(rows[texts], control[texts])
 
 
 # ---------------------------------------------------------------- few-shots

@@ -92,6 +92,16 @@ def test_mined_pairs_are_of_training_and_named_by_their_ids(make_world):
     assert len(alone.mined) == 0
 
 
+def test_the_controls_scores_are_shuffled_among_pairs_of_one_kind(world):
+    rows, control = (rows_of(part_of(kind, 48), world) for kind in ("tst", "tst_shuffled"))
+    for kind in (True, False):
+        before, after = (frame.loc[frame["positive"] == kind, "score"] for frame in (rows, control))
+        assert sorted(before) == sorted(after)
+        assert (before != after).any()
+    texts = ["sentence1", "sentence2", "positive"]
+    pd.testing.assert_frame_equal(rows[texts], control[texts])
+
+
 @pytest.mark.slow
 def test_an_in_context_model_reads_short_prompts_over_its_half(world, monkeypatch):
     monkeypatch.setattr(in_context, "TRIED", 30)  # in a world of few flows most sorts of prompts are given up

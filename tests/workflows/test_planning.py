@@ -20,7 +20,7 @@ def test_a_plan_has_its_focus_and_what_that_needs(known):
     assert len(plans) > 20
     for plan in plans:
         calls = [plan.trigger, *plan.before]
-        have = {column for api in calls[: calls.index(focus)] for column in known.columns(known.gives[api.name])}
+        have = {column for api in calls[: calls.index(focus)] for column in known.gives[api.name]}
         assert set(known.needs[known.number[focus.name]].nonzero()[0]) <= have
 
 
