@@ -377,15 +377,13 @@ def score(answers: pd.DataFrame, flows: pd.DataFrame, catalogue: Catalogue) -> p
     flow's text, and where they are known said, and new: the APIs held out of training that it calls. Then there is a
     column called, too: whether a flow calls one of them, None where there are none."""
     known = answers["unit"].map
-    found = score_flows(
-        answers["text"], known(flows["dsl"]), catalogue, known(flows["said"]) if "said" in flows else None
-    )
+    said = known(flows["said"]) if "said" in flows else None
+    found = score_flows(answers["text"], known(flows["dsl"]), catalogue, said)
     scores = pd.concat([answers.reset_index(drop=True), found], axis=1)
     if "new" in flows:
         rows = zip(scores["text"], known(flows["new"]), scores["parsed"], strict=True)
-        called = [
-            parsed and not new.isdisjoint(called_apis(parse(text))) if new else None for text, new, parsed in rows
-        ]
+        called = [parsed and not new.isdisjoint(called_apis(parse(text))) if new else None
+                  for text, new, parsed in rows]  # fmt: skip
         scores["called"] = pd.Series(called, dtype=object)
     return scores
 

@@ -91,6 +91,7 @@ class Run:
         self._do(flow.statements, ())
 
     def _do(self, statements: Iterable[language.Statement], place: Place) -> None:
+        """Run statements one after the other; `place`: of the block that they stand in."""
         for number, statement in enumerate(statements):
             here = (*place, number)
             if isinstance(statement, language.Call):
@@ -133,6 +134,7 @@ class Run:
         return value
 
     def _holds(self, condition: language.Condition) -> bool:
+        """Whether a condition is true in this world; what it tests is noted."""
         match condition:
             case language.Not(inner):
                 return not self._holds(inner)
@@ -167,10 +169,8 @@ def _compare(sign: str, left: Any, right: Any) -> bool:
 
 def worlds(flows: Sequence[language.Flow], types: Types | None = None) -> Iterator[World]:
     """The worlds in which the flows can differ: for each value that any of them tests, one on each side of each
-    constant, and for each list that one loops over, none, one and two items; all of the declared types.
-
-    What is tested only behind a condition is found by looking again in the worlds found so far.
-    """
+    constant, and for each list that one loops over, none, one and two items; all of the declared types. What is tested
+    only behind a condition is found by looking again in the worlds found so far."""
     type_of = types or (lambda content: "")
     values: dict[Content | Items, list[Any]] = {}
     tested: dict[Content, list[Test]] = {}
@@ -273,12 +273,9 @@ def _of_type(values: Sequence[Any], kind: str) -> list[Any]:
 def executed_alike(
     flow: language.Flow, gold: language.Flow, said: Sequence[Sequence[str]] | None = None, types: Types | None = None
 ) -> bool:
-    """Whether a flow does what the right one does in every world (see the module).
-
-    Args:
-        said: for each call of the right flow, in order of text, the keys of the arguments that the request says; others
-            may differ or be absent. None: the request says all of them.
-    """
+    """Whether a flow does what the right one does in every world (see the module). `said`: for each call of the right
+    flow, in order of text, the keys of the arguments that the request says (None: all); others may differ or be
+    absent."""
     placed = dict(_placed(gold.statements, ()))
     if said is not None and len(said) != len(placed):
         raise ValueError(f"the flow has {len(placed)} calls, and there are {len(said)} lists of said arguments")

@@ -93,11 +93,9 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
         minutes = (perf_counter() - started) / 60 * len(requests) / min(TIMED, len(requests))
         report(f"The first use encodes {len(requests):,} requests, which takes about {minutes:.0f} minutes here.")
 
-    @functools.cache
-    def load(generator: str) -> LocalModel:
-        learned = book.data / adapter if generator == "finetuned" else None
-        return LocalModel(told.generator, adapter=learned, threads=cores(), quantization=told.quantization)
-
+    learned = {"finetuned": book.data / adapter}
+    load = functools.cache(lambda generator: LocalModel(
+        told.generator, adapter=learned.get(generator), threads=cores(), quantization=told.quantization))  # fmt: skip
     catalogue, vectors = Catalogue.from_lines(book.read_lines("catalogue")), encode(encoder, requests, keep=kept)
     return FlowWriter(training, catalogue, vectors, functools.partial(encode, encoder), load, told.dsl_max_tokens)
 

@@ -33,11 +33,8 @@ MOST_ATTEMPTS = 200
 
 
 def write(plan: FlowPlan, wordings: Wordings, split: str, rng: random.Random) -> tuple[str, Flow, list[list[str]]]:
-    """A request for a plan, its flow, and of each call the keys of the arguments that the request says.
-
-    Raises:
-        Unsayable: an output to test or a value is wanting.
-    """
+    """A request for a plan, its flow, and of each call the keys of the arguments that the request says. Raises
+    Unsayable where an output to test or a value is wanting."""
     day_layout, clock = rng.choice(HABITS["day_layouts"]), rng.choice(HABITS["clocks"])
     builds = dict(HABITS["builds"]) if plan.before or plan.branches else {"only": 1.0}
     if len(plan.before) > 2:
@@ -110,11 +107,8 @@ class FlowSource:
 
     def pair(self, split: str, index: int, attempt: int = 0) -> dict[str, Any]:
         """Pair number `index` of a split, by column; a further `attempt` gives another one. Each unseen pair is made
-        around one of the APIs that training never has, one after the other.
-
-        Raises:
-            RuntimeError: the flow does not round-trip, or none can be made.
-        """
+        around one of the APIs that training never has, one after the other. Raises RuntimeError where the flow does not
+        round-trip, or none can be made."""
         known = self.distribution
         held = [api for api in (*known.triggers, *known.actions) if not api.in_training] if split == "unseen" else []
         focus = held[index % len(held)] if held else None

@@ -261,15 +261,13 @@ _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
 def print_flow(flow: Flow) -> str:
-    """The canonical text of a flow: a statement a line, blocks indented by two spaces.
-
-    Raises:
-        ValueError: a name, a string or a number that no text can say, such as half a surrogate pair or infinity.
-    """
+    """The canonical text of a flow: a statement a line, blocks indented by two spaces. Raises ValueError for a name, a
+    string or a number that no text can say, such as half a surrogate pair or infinity."""
     return "\n".join(_lines(flow.statements))
 
 
 def _lines(statements: tuple[Statement, ...]) -> Iterator[str]:
+    """Statements as lines: a call is one, a block those that open and close it and what stands between, indented."""
     for statement in statements:
         if isinstance(statement, Call):
             connector, dot, operation = statement.api.partition(".")

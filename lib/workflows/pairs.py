@@ -223,10 +223,6 @@ def nearest_training_pairs(pairs: pd.DataFrame, rows: np.ndarray, cosines: np.nd
     trained = pairs["split"] == "training"
     found, others = pairs[trained].iloc[rows].reset_index(drop=True), pairs[~trained].reset_index(drop=True)
     alike = [similarity(*apis) for apis in zip(found["apis"], others["apis"], strict=True)]
-    told = {
-        "nearest": found["pair"],
-        "cosine": cosines,
-        "similarity": alike,
-        "same_flow": found["dsl"] == others["dsl"],
-    }
+    equal = found["dsl"] == others["dsl"]
+    told = {"nearest": found["pair"], "cosine": cosines, "similarity": alike, "same_flow": equal}
     return others[["pair", "split"]].assign(**told)

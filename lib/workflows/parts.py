@@ -26,7 +26,7 @@ from lib.workbook.parts import NONE, Adapter, Recipe, Shipped, adapter_of, ship_
 from lib.workflows import few_shots, in_context
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.pairs import request_vectors, sample, training_hash
-from lib.workflows.prompts import finetuned_prompt, finetuned_target, token_counter
+from lib.workflows.prompts import END, finetuned_prompt, token_counter
 from lib.workflows.search import Search, ship_lists
 
 WRITER = Training(rank=16, alpha=32, learning_rate=2e-3, epochs=1, batch_size=64)
@@ -131,8 +131,7 @@ def rows_of(part: Part, world: FlowWorld, limit: int = SHORT) -> pd.DataFrame:
     model's prompts have `limit` tokens at most; their few-shots are chosen by the pretrained encoder."""
     if part.kind == "nl2dsl":
         pairs = sample(world.flows, "training", part.size, world.seed)
-        prompts, targets = pairs["request"].map(finetuned_prompt), pairs["dsl"].map(finetuned_target)
-        return pd.DataFrame({"prompt": prompts, "target": targets})
+        return pd.DataFrame({"prompt": pairs["request"].map(finetuned_prompt), "target": pairs["dsl"] + f"\n{END}"})
     if part.kind == "in_context":
         of_apis = world.search.embed([api.text for api in world.catalogue])
         pool = in_context.pool_of(part.half, world.halves, world.flows, world.vectors, world.catalogue, of_apis)

@@ -51,9 +51,7 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tupl
     api, summary, reason of the operations that got no phrases.
 
     Where no trigger of the documents can be asked for, flows begin with those of `starts`. `seed`: of what is held out.
-
-    Raises:
-        InputError: fewer than two actions got phrases: no flow could be made, or nothing held out.
+    Raises InputError where fewer than two actions got phrases: no flow could be made, or nothing held out.
     """
     connectors = {c.id: replace(c, called=(app_name(c.name),)) for c in catalogue.connectors.values()}
     apis, reasons = dict(catalogue.apis), {}
@@ -93,9 +91,8 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tupl
 def app_name(title: str) -> str:
     """What people call an app: its document's title without what only documents have."""
     name = re.split(r" [-–—|:] |: ", re.sub(r"[\[({][^\])}]*[\])}]", " ", title))[0]
-    told = (
-        " ".join(re.sub(r"[\[\](){}|]", " ", text).split()) for text in (LIKE["not_in_names"].sub(" ", name), title)
-    )
+    texts = (LIKE["not_in_names"].sub(" ", name), title)
+    told = (" ".join(re.sub(r"[\[\](){}|]", " ", text).split()) for text in texts)
     return next(filter(None, told), "the app")
 
 

@@ -27,10 +27,7 @@ class FlowDistribution:
 
     What actions need are ids within their connector, shared ids, and files: the columns of `needs`, `provides` and
     `takes_id`, (actions, columns), small whole numbers as floats, of which NumPy multiplies matrices much faster.
-
-    Raises:
-        InputError: no trigger or no action has phrases and is for training.
-    """
+    Raises InputError where no trigger or no action has phrases and is for training."""
 
     def __init__(self, catalogue: Catalogue, seed: int):
         connectors = catalogue.connectors
@@ -178,10 +175,8 @@ def _draw(rng: random.Random, weights: np.ndarray) -> int:
 def draw_plan(
     distribution: FlowDistribution, rng: random.Random, split: str, focus: Operation | None
 ) -> FlowPlan | None:
-    """A plan for a flow; None where the draws led nowhere. `focus`: an API that the flow must use.
-
-    The trigger belongs to the connector of the focus where there is one and by chance.
-    """
+    """A plan for a flow; None where the draws led nowhere. `focus`: an API that the flow must use; to its connector the
+    trigger belongs where there is one, by chance."""
     shares = PLANS["calls"]
     length = rng.choices(range(1, len(shares) + 1), shares)[0]
     conditional = length > 1 and rng.random() < PLANS["conditional"] / (sum(shares[1:]) / sum(shares))

@@ -36,13 +36,8 @@ OPENING, CLOSING = FENCE = "```flow\n", "\n```"
 
 
 def finetuned_prompt(request: str) -> str:
-    """What the model continues with a flow."""
+    """What the fine-tuned model continues; it learns to answer with the flow, a line break and `END`."""
     return f"{' '.join(request.split())}\n{START}\n"
-
-
-def finetuned_target(dsl: str) -> str:
-    """What the model learns to answer."""
-    return f"{dsl}\n{END}"
 
 
 def metaprompt_parts(
@@ -63,13 +58,10 @@ def metaprompt_parts(
     lines = [f"\n{definition}" for definition in definitions]
     explain = bool(lines) if explain is None else explain
     heading = [f"\n\n{USE_OF_DEFINITIONS if explain else 'API definitions:'}"] if explain or lines else []
-    examples = [_example(*shot) for shot in reversed(list(shots))]
+    told = [*reversed(list(shots)), (request, "")]
+    *examples, asked = (f"\n\nRequest: {' '.join(one.split())}\nFlow:\n{dsl}" for one, dsl in told)
     grounding = [*heading, *lines, *examples] if first else [*examples, *heading, *lines]
-    return [INSTRUCTION, *grounding, _example(request, "")]
-
-
-def _example(request: str, dsl: str) -> str:
-    return f"\n\nRequest: {' '.join(request.split())}\nFlow:\n{dsl}"
+    return [INSTRUCTION, *grounding, asked]
 
 
 def chat_parts(request: str, shots: Iterable[tuple[str, str]] = (), *shown) -> list[str]:
@@ -132,9 +124,8 @@ def fit(
         tokens = sum(map(count, texts))
         if tokens <= limit:
             return FittedPrompt("".join(texts), tokens, kept, len(shown))
-    raise ValueError(
-        f"a prompt of the request alone has {tokens} tokens, at most {limit} fit; it begins {request[:60]!r}"
-    )
+    alone = f"a prompt of the request alone has {tokens} tokens, at most {limit} fit"
+    raise ValueError(f"{alone}; it begins {request[:60]!r}")
 
 
 def flow_prompts(

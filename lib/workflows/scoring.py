@@ -56,12 +56,8 @@ class FlowScore(NamedTuple):
 def score_flow(
     text: str, gold: str | Sequence[str], catalogue: Catalogue, said: Sequence[Sequence[str]] | None = None
 ) -> FlowScore:
-    """Score a generated flow against the right one.
-
-    Args:
-        gold: the right flow, as text (which must parse) or as its list of API names.
-        said: for each call of the right flow, the keys of the arguments that the request says; None: all.
-    """
+    """Score a generated flow against the right one: `gold`, its text (which must parse) or the list of its API names.
+    `said`: for each call of the right flow, the keys of the arguments that the request says; None: all."""
     return FlowScore(*next(score_flows([text], [gold], catalogue, [said]).itertuples(index=False, name=None)))
 
 
@@ -125,7 +121,5 @@ def outcomes(scores: pd.DataFrame) -> pd.DataFrame:
     if "called" in scores and scores["called"].notna().any():
         parts["new_apis_called"] = scores["called"].astype(float).fillna(0.0), scores["called"].notna().astype(float)
     keys = scores[["condition", "unit"]]
-    return pd.concat(
-        [keys.assign(metric=name, numerator=over, denominator=under) for name, (over, under) in parts.items()],
-        ignore_index=True,
-    )
+    made = [keys.assign(metric=name, numerator=over, denominator=under) for name, (over, under) in parts.items()]
+    return pd.concat(made, ignore_index=True)

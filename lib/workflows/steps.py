@@ -224,7 +224,7 @@ def step(draft: Draft, api: Operation) -> tuple[str, Call]:
 
 def _texts(draft: Draft, api: Operation, name: str) -> list[str]:
     """The API's templates of this name, shuffled; one never seen in training has those of both sides."""
-    texts = list(draft.wordings.apis[api.name, name, draft.side])
+    texts = list(draft.wordings.apis[api.name, name, draft.split])
     if draft.split == "unseen" and not api.in_training:
         others = draft.wordings.apis[api.name, name, "training"]
         texts = [*texts, *others] if name == "clauses" else [*others, *texts]

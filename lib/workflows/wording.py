@@ -31,14 +31,14 @@ FIRST_NAME_WEIGHT = 3.0  # of what people call an app; its other names weigh 1
 PLAIN_SHARE = 0.6  # of the frames that begin with the trigger
 MERGED_SHARE = 0.35  # of the conditions right after a trigger are said in one clause with it
 OPENS_BODY = re.compile("if|check|see|only if|but only|in case")  # go well after "when …,"
+# Whose wordings each split has.
+SIDES = {"training": "training", "test": "test", "unseen": "test", "test_same": "training"}
 QUESTION = re.compile(r"(hi, |hey there! )?(can you|could you|is there a way|how do i)\b", re.IGNORECASE)
 
 
 def split_wordings(wordings: Sequence, seed: int, name: str) -> dict[str, tuple]:
-    """A third of the wordings for the test, the others for training, by a shuffle of their own.
-
-    Two wordings give one each; a single one serves both. Training keeps the order of the list.
-    """
+    """A third of the wordings for the test, the others for training, by a shuffle of their own. Two wordings give one
+    each; a single one serves both. Training keeps the order of the list."""
     order = list(range(len(wordings)))
     random.Random(f"{seed}:{name}").shuffle(order)
     held = set(order[: max(len(wordings) // 3, int(len(wordings) == 2))])
@@ -53,8 +53,8 @@ class Wordings:
     Attributes:
         values: what people name, by kind.
         connectors: the catalogue's, for what people call them.
-        apis: by API, list ("phrases", "terse" or "clauses") and side: templates for whose slots people name values.
-        frames: by side, then by name, by operator of a condition, or by (summary, state) of a flag.
+        apis: by API, list ("phrases", "terse" or "clauses") and split: templates for whose slots people name values.
+        frames: by split, then by name, by operator of a condition, or by (summary, state) of a flag.
     """
 
     def __init__(self, catalogue: Catalogue, values: dict[str, list], seed: int):
@@ -67,16 +67,17 @@ class Wordings:
                            for text in texts]  # fmt: skip
                 # Siblings share phrases, so they must share the split.
                 split = split_wordings(list(itertools.compress(texts, sayable)), seed, "|".join(texts))
-                self.apis |= {(api.name, name, side): kept for side, kept in split.items()}
+                self.apis |= {(api.name, name, one): split[side] for one, side in SIDES.items()}
         lists = [(name, name, texts) for name, texts in FRAMES["sentences"].items()]
         lists += [(name, f"condition {name}", texts) for name, texts in FRAMES["conditions"].items()]
         for name, by_state in FRAMES["flags"].items():
             states = zip((True, False), by_state, strict=True)
             lists += [((name, state), f"flag {name} {state}", texts) for state, texts in states]
-        self.frames: dict[str, dict] = {"training": {}, "test": {}}
+        self.frames: dict[str, dict] = {split: {} for split in SIDES}
         for key, seeded_by, texts in lists:
-            for side, kept in split_wordings(texts, seed, seeded_by).items():
-                self.frames[side][key] = kept
+            kept = split_wordings(texts, seed, seeded_by)
+            for split, side in SIDES.items():
+                self.frames[split][key] = kept[side]
 
 
 @dataclass(slots=True)
@@ -102,13 +103,8 @@ class Draft:
     last_connector: str = ""  # of the call before, empty at the start of a branch
 
     @property
-    def side(self) -> str:
-        """Whose wordings it uses: those of training or those of the test."""
-        return "training" if self.split in ("training", "test_same") else "test"
-
-    @property
     def frames(self) -> dict:
-        return self.wordings.frames[self.side]
+        return self.wordings.frames[self.split]
 
     def pick(self, name: str) -> Any:
         return self.rng.choice(self.frames[name])

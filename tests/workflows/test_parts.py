@@ -92,6 +92,14 @@ def test_mined_pairs_are_of_training_and_named_by_their_ids(make_world):
     assert len(alone.mined) == 0
 
 
+def test_a_writer_learns_the_flow_between_markers(world):
+    rows = rows_of(part_of("nl2dsl", 4), world)
+    assert rows["prompt"].str.endswith("\n<START>\n").all()
+    flows = rows["target"].str.removesuffix("\n<END>")
+    assert (rows["target"] != flows).all()
+    assert set(flows) <= set(world.training["dsl"])
+
+
 def test_the_controls_scores_are_shuffled_among_pairs_of_one_kind(world):
     rows, control = (rows_of(part_of(kind, 48), world) for kind in ("tst", "tst_shuffled"))
     for kind in (True, False):

@@ -11,7 +11,6 @@ from lib.workflows.prompts import (
     PARTS,
     USE_OF_DEFINITIONS,
     finetuned_prompt,
-    finetuned_target,
     fit,
     flow_of,
     flow_prompts,
@@ -47,8 +46,8 @@ def test_the_prompt_word_for_word():
 
 
 def test_the_fine_tuned_model_reads_the_request_between_markers():
-    whole = finetuned_prompt(" When it\nrains ") + finetuned_target(FLOW)
-    assert whole == f"When it rains\n<START>\n{FLOW}\n<END>"
+    whole = finetuned_prompt(" When it\nrains ")
+    assert whole == "When it rains\n<START>\n"
     assert PARTS["finetuned"]("x", [], [], None) == [finetuned_prompt("x")]
 
 
