@@ -1,11 +1,8 @@
-"""What a planner learns from, who plans, and the plans: of a profile's planner, and of a larger model, untuned and
-tuned, which stands where the paper has GPT-4.
+"""What a planner learns from, who plans, and the plans: of a profile's planner, and of a larger model, which stands
+where the paper has GPT-4.
 
-Untuned, the larger model is told the rules as the system, and shown four training queries with their plans as earlier
-turns, in the form of the setting that it is asked in. Rules and turns were chosen on 40 training queries, before any
-evaluation query was asked. The four (`data/answers/instruct_examples.jsonl`) are kept, since another processor may
-retrieve another tool for one of them. Tuned, it learned from the planner's own pairs; its adapter would not fit into
-the project, so its plans are kept under a hash of base model, lesson and settings in the place of weights.
+The larger model learned from the planner's own pairs; its adapter would not fit into the project, so its plans are kept
+under a hash of base model, lesson and settings in the place of weights.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -26,7 +23,7 @@ from lib.assistant.queries import held_out_needs
 from lib.assistant.toolbox import DEFAULT_API
 from lib.generation.answers import INSTRUCT_MODEL, Answers, KeptModel, whole_units
 from lib.generation.finetune import Training, finetune_language_model
-from lib.generation.local import Conversations, LocalModel, fingerprint, kept_model, weights_of
+from lib.generation.local import LocalModel, fingerprint, kept_model, weights_of
 from lib.generation.models import locate
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters import Parameters
@@ -35,17 +32,9 @@ from lib.workbook.parts import Shipped, shipped
 PLANNER, SHIPPED_PAIRS = "planner", 4_338  # the part that comes with the project, and how many queries it learned from
 PLAN_TOKENS, LARGER_TOKENS = 64, 96  # of a plan; the larger model's are other ones than the planner's
 THOUGHT_SHARE = 0.1  # of a planner's training queries are learned with a chain of thought, as far as there are any
-EXAMPLES_FILE = Path("data") / "answers" / "instruct_examples.jsonl"
 # As Hu et al. (2022) and Dettmers et al. (2023) train models of billions; that of the small planner, six times higher,
 # was chosen for it alone. One pass over the pairs; more were not tried.
 LARGER_RATE, LARGER_EPOCHS = 5e-4, 1
-RULES = (
-    "You are the assistant on somebody's phone. Answer each request with a call of one of the tools listed under it, "
-    "or, where it needs two, with two calls on two lines; write nothing else. Copy the values of arguments word for "
-    "word from the request, the context or the contacts; write times as 2023-12-07 18:30. Leave out an argument marked "
-    "with ? where nothing is said about it. Where no tools are listed, call the one that you expect there to be. "
-    "default() means that no tool can serve the request, which is rare."
-)
 
 
 # ---------------------------------------------------------------- what a planner learns from
@@ -208,48 +197,23 @@ class Planner:
     Attributes:
         model: is asked, or has its plans kept.
         max_tokens: of a plan.
-        examples: by setting, prompts with their plans that stand before each prompt, of a model that was not tuned.
-        asks: whether the model can be asked for plans that are not kept.
         progress: show a progress bar.
     """
 
     model: KeptModel
     max_tokens: int
-    examples: Mapping[str, Sequence[tuple[str, str]]] | None = None
-    asks: bool = True
     progress: bool = False
 
-    def asked(self, prompts: pd.DataFrame) -> list[str]:
-        """The text that the model is given for each prompt (columns setting, prompt): itself, or as JSON a conversation
-        of the rules, the setting's examples and the prompt, all without the cue that a tuned planner completes."""
-        if self.examples is None:
-            return prompts["prompt"].tolist()
-        texts = []
-        for setting, prompt in zip(prompts["setting"], prompts["prompt"], strict=True):
-            said = [("system", RULES)]
-            for example, plan in self.examples[setting]:
-                said += [("user", example.removesuffix("Plan:\n").rstrip()), ("assistant", plan)]
-            said.append(("user", prompt.removesuffix("Plan:\n").rstrip()))
-            texts.append(json.dumps([{"role": role, "content": text} for role, text in said]))
-        return texts
-
-    def write(self, prompts: pd.DataFrame) -> list[str]:
-        """The plan of each prompt; of an untuned model's answer the lines up to the first empty one, without those of a
-        code fence, whether or not they parse."""
-        answers = self.model.generate(self.asked(prompts), self.max_tokens, progress=self.progress)
-        if self.examples is None:
-            return answers
-        lines = [[line.strip() for line in answer.strip().split("\n")] for answer in answers]
-        kept = [[line for line in part if not line.startswith("```")] for part in lines]
-        return ["\n".join(part[: [*part, ""].index("")]) for part in kept]
+    def write(self, prompts: Iterable[str]) -> list[str]:
+        """The plan of each prompt, whether or not it parses."""
+        return self.model.generate(list(prompts), self.max_tokens, progress=self.progress)
 
 
 def planners_of(
     book: Workbook, lesson: PlannerLesson, adapter: Path, size: int, settings: Training, progress: bool, **machine
 ) -> dict[str, Planner]:
-    """Who plans, by name: `tuned`, the profile's; `untuned`, the larger model; and `larger tuned`, the same tuned on
-    the planner's own pairs. The larger model is asked, and trained, where `instruct_planner` names it and a plan is not
-    kept.
+    """Who plans, by name: `tuned`, the profile's; and `larger tuned`, the larger model, tuned on the planner's own
+    pairs: trained and asked where `instruct_planner` names it and a plan is not kept.
 
     Args:
         adapter: of the profile's planner.
@@ -257,8 +221,8 @@ def planners_of(
         settings: of the planner's training; rate and passes of the larger one's are `LARGER_RATE` and `LARGER_EPOCHS`.
         machine: quantization, threads.
     """
-    plans, untuned, larger = (Answers.of(book, name) for name in ("plans", "instruct_plans", "retrained_plans"))
-    name, asks = book.parameters.instruct_planner or INSTRUCT_MODEL, bool(book.parameters.instruct_planner)
+    plans, larger = Answers.of(book, "plans"), Answers.of(book, "retrained_plans")
+    name = book.parameters.instruct_planner or INSTRUCT_MODEL
     settings = replace(settings, learning_rate=LARGER_RATE, epochs=LARGER_EPOCHS)
     key = source_key(name, machine.get("quantization", "none"), lesson.source(size), settings)
 
@@ -268,17 +232,11 @@ def planners_of(
         made = finetune_language_model(name, *texts, output, settings, progress=progress, **machine)
         return LocalModel(name, adapter=made.folder, cache=larger, **machine)
 
-    load_untuned = functools.partial(Conversations, name, cache=untuned, **machine)
-    examples: dict[str, list] = {setting: [] for setting in SETTINGS}
-    for row in map(json.loads, (book.root / EXAMPLES_FILE).read_text("utf-8").splitlines()):
-        examples[row["setting"]].append((row["prompt"], row["plan"]))
     tuned = kept_model(book.parameters.planner, plans, adapter, **machine)
-    larger_untuned = KeptModel(untuned, weights_of(name), load_untuned if asks else None)
-    larger_tuned = KeptModel(larger, key, load_larger if asks else None)
+    larger_tuned = KeptModel(larger, key, load_larger if book.parameters.instruct_planner else None)
     return {
-        "tuned": Planner(tuned, PLAN_TOKENS, progress=progress),
-        "untuned": Planner(larger_untuned, LARGER_TOKENS, examples, asks, progress),
-        "larger tuned": Planner(larger_tuned, LARGER_TOKENS, None, asks, progress),
+        "tuned": Planner(tuned, PLAN_TOKENS, progress),
+        "larger tuned": Planner(larger_tuned, LARGER_TOKENS, progress),
     }
 
 
@@ -316,13 +274,13 @@ def plan(
     """
     prompts = world.prompted(queries, settings, thoughts)
     if wanted is not None:
-        there = planner.model.has(planner.asked(prompts), planner.max_tokens)
+        there = planner.model.has(prompts["prompt"].tolist(), planner.max_tokens)
         asked = whole_units(prompts["query"], there)
         if len(asked) < min(wanted, len(queries)):
             kinds = world.gold.set_index("query")["kind"].loc[queries["query"]]
-            asked = equal_shares(queries, kinds, wanted, seed)["query"].tolist() if planner.asks else []
+            asked = equal_shares(queries, kinds, wanted, seed)["query"].tolist() if planner.model.load else []
         prompts = prompts[prompts["query"].isin(asked)]
-    return score_plans(prompts.assign(text=planner.write(prompts)), world)
+    return score_plans(prompts.assign(text=planner.write(prompts["prompt"])), world)
 
 
 def plan_second_calls(at_once: pd.DataFrame, world: Material, planner: Planner) -> pd.DataFrame:
@@ -330,5 +288,5 @@ def plan_second_calls(at_once: pd.DataFrame, world: Material, planner: Planner) 
     are planned, after what the first returned (Figure 1)."""
     steps = world.second_steps(at_once, at_once["text"])
     rows = at_once[["query", "setting", "tools", "items", "prompt"]]
-    texts = [f"{a}\n{b}" for a, b in zip(steps["first"], planner.write(steps), strict=True)]
+    texts = [f"{a}\n{b}" for a, b in zip(steps["first"], planner.write(steps["prompt"]), strict=True)]
     return score_plans(rows.assign(text=texts), world)

@@ -31,7 +31,7 @@ from lib.workbook.artifacts import ArtifactError, Workbook
 log = logging.getLogger(__name__)
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can hold and UTF-8 cannot
-INSTRUCT_MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # the untuned model whose plans, flows and worlds come with the project
+INSTRUCT_MODEL = "Qwen2.5-Coder-1.5B-Instruct"  # whose plans, flows and worlds come with the project
 KEY_LENGTH = 24  # hexadecimal digits: two of ten million prompts share a key once in 10^15 files
 
 

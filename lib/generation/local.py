@@ -140,7 +140,7 @@ class LocalModel(LanguageModel):
         from lib.generation.decoding import Prompt, bytes_per_token, plan_batches, shared_prefixes
 
         keys, named = list(asked), list(asked.values())
-        tokens = self._tokens([prompt for prompt, _ in named], chat)
+        tokens = token_ids(self.tokenizer, [prompt for prompt, _ in named], chat)
         window = getattr(self.config, "max_position_embeddings", None) or float("inf")
         for (text, _), ids in zip(named, tokens, strict=True):
             if len(ids) + new_tokens > window:
@@ -156,16 +156,6 @@ class LocalModel(LanguageModel):
         rows = [Prompt(ids, ends, one[1]) for ids, ends, one in zip(tokens, cuts, named, strict=True)]
         batches = plan_batches(named, tokens, cuts, size, new_tokens, fits)
         return [{keys[row]: rows[row] for row in batch} for batch in batches]
-
-    def _tokens(self, prompts: Sequence[str], chat: bool) -> list[list[int]]:
-        return token_ids(self.tokenizer, prompts, chat)
-
-
-class Conversations(LocalModel):
-    """A model whose prompts are whole conversations, each as JSON (see `conversation_tokens`)."""
-
-    def _tokens(self, prompts: Sequence[str], chat: bool) -> list[list[int]]:
-        return [conversation_tokens(self.tokenizer, json.loads(prompt)) for prompt in prompts]
 
 
 def load_language_model(
@@ -308,26 +298,24 @@ def choose_dtype(quantization: str = "none") -> str:
 
 
 def token_ids(tokenizer, prompts: Sequence[str], chat: bool) -> list[list[int]]:
-    """Token ids of each prompt, as bare text or as a user's message in the chat template."""
+    """Token ids of each prompt, as bare text or as a user's message in the chat template, up to where the model's
+    answer begins. Only the template has special tokens: the name of one in a prompt is text, and is tokenised apart, or
+    data could end a turn and begin another. Raises ModelError where the model has no chat template."""
     if not chat:
         return tokenizer(list(prompts), split_special_tokens=True)["input_ids"]
-    return [conversation_tokens(tokenizer, [{"role": "user", "content": prompt}]) for prompt in prompts]
-
-
-def conversation_tokens(tokenizer, turns: Sequence[Mapping[str, str]]) -> list[int]:
-    """Token ids of a conversation (role and content of each turn) in the chat template, up to where the model's answer
-    begins. Only the template has special tokens: the name of one in what a turn says is text, and is tokenised apart,
-    or data could end a turn and begin another. Raises ModelError where the model has no chat template."""
     if not tokenizer.chat_template:
         raise ModelError("the model has no chat template: ask it with chat=False")
     plain: dict[str, Any] = {"add_special_tokens": False}
     special = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
-    apart = any(name in turn["content"] for turn in turns for name in special)
-    marked = [{**turn, "content": f"\ue000{i}\ue001"} for i, turn in enumerate(turns)] if apart else list(turns)
-    rest = tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True)
-    ids: list[int] = []
-    for turn, mark in zip(turns, marked, strict=True) if apart else ():
-        before, _, rest = rest.partition(mark["content"])
-        ids += tokenizer(before, **plain)["input_ids"]
-        ids += tokenizer(turn["content"], split_special_tokens=True, **plain)["input_ids"]
-    return ids + tokenizer(rest, **plain)["input_ids"]
+    mark, tokens = "\ue0000\ue001", []
+    for prompt in prompts:
+        apart = any(name in prompt for name in special)
+        turn = {"role": "user", "content": mark if apart else prompt}
+        text = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
+        before, _, after = text.partition(mark) if apart else (text, "", "")
+        ids = tokenizer(before, **plain)["input_ids"]
+        if apart:
+            ids += tokenizer(prompt, split_special_tokens=True, **plain)["input_ids"]
+            ids += tokenizer(after, **plain)["input_ids"]
+        tokens.append(ids)
+    return tokens

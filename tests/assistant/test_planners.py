@@ -1,6 +1,5 @@
 """What a planner learns from, what identifies a planner, whose plans are kept, and who is asked."""
 
-import json
 from dataclasses import replace
 
 import pandas as pd
@@ -11,7 +10,6 @@ from lib.assistant.planner import SETTINGS, with_other_plans
 from lib.assistant.planners import (
     LARGER_RATE,
     LARGER_TOKENS,
-    RULES,
     Planner,
     PlannerLesson,
     plan,
@@ -21,9 +19,9 @@ from lib.assistant.planners import (
     with_gold_tools,
 )
 from lib.generation import local, models
-from lib.generation.answers import INSTRUCT_MODEL, Answer, Answers, KeptModel, key_of
+from lib.generation.answers import Answer, Answers, KeptModel, key_of
 from lib.generation.finetune import Training
-from lib.workbook.artifacts import ROOT, Workbook
+from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import Parameters
 from tests.assistant.test_planner import GOLD, OTHERS, QUERIES, TOOLS, TWO_CALLS, material_of
 
@@ -145,7 +143,7 @@ def test_as_many_queries_are_asked_as_have_all_their_plans_kept():
     one = Planner(KeptModel(answers, "w"), 20)
     found = plan(SETTINGS, there, one, queries, wanted=4)
     assert found["query"].value_counts().to_dict() == {f"q{n}": 5 for n in range(9) if n != 4}
-    away = Planner(KeptModel(Answers(), "w"), 20, asks=False)
+    away = Planner(KeptModel(Answers(), "w"), 20)
     assert plan(SETTINGS, there, away, queries, wanted=4).empty
     here = Planner(KeptModel(Answers(), "w", Titles), 20)
     drawn = plan(SETTINGS, there, here, queries, wanted=6, seed=3)["query"].unique()
@@ -161,67 +159,32 @@ class Model:
     """In the place of a language model: its plans name how long what it was last told is."""
 
     def __init__(self, name, adapter=None, cache=None, **machine):
-        self.about, self.cache = (name, adapter, machine), cache
+        self.cache = cache
 
     def ask(self, asked, bar, max_new_tokens, **settings):
         assert max_new_tokens == LARGER_TOKENS
-        plan = "```python\nplan({})\n```\n\nThis finds it."
-        made = {key: Answer(plan.format(len(text))) for key, (text, _) in asked.items()}
+        made = {key: Answer(f"plan({len(text)})") for key, (text, _) in asked.items()}
         self.cache.add(made)
         return made
 
 
 @pytest.fixture
-def who(tmp_path, monkeypatch):
-    """Who plans, where the larger model has this name."""
+def larger(tmp_path, monkeypatch):
+    """The larger planner, where the profile names it so."""
     monkeypatch.setattr(models, "locate", lambda name: name)
     monkeypatch.setattr(local, "fingerprint", lambda path, *_: f"weights of {path}")
-    for name in ("Conversations", "LocalModel"):
-        monkeypatch.setattr(module, name, Model)
+    monkeypatch.setattr(module, "LocalModel", Model)
     monkeypatch.setattr(PlannerLesson, "source", lambda self, size: f"{size} queries")
-    (tmp_path / "data" / "answers").mkdir(parents=True)
-    kept = ROOT / module.EXAMPLES_FILE
-    (tmp_path / module.EXAMPLES_FILE).write_text(kept.read_text())
 
-    def planners(name="", size=20):
+    def planner(name="", size=20):
         parameters = Parameters(profile="tiny", seed=3, planner="small", instruct_planner=name)
         book = Workbook("07_planner", parameters, tmp_path)
-        return planners_of(book, lesson_of(), None, size, SETTLED, False, threads=1), book
+        return planners_of(book, lesson_of(), None, size, SETTLED, False, threads=1)["larger tuned"]
 
-    return planners
-
-
-@pytest.fixture
-def prompts(material):
-    return material.prompted(QUERIES[2:], SETTINGS)
+    return planner
 
 
-def test_the_untuned_model_is_told_rules_and_four_training_queries_with_their_plans(who, prompts):
-    asked = who()[0]["untuned"].asked(prompts)
-    plans = set()
-    for said, prompt in zip(asked, prompts["prompt"], strict=True):
-        system, *middle, last = json.loads(said)
-        assert system == {"role": "system", "content": RULES}
-        assert last == {"role": "user", "content": prompt.removesuffix("Plan:\n").rstrip()}
-        assert [turn["role"] for turn in middle] == ["user", "assistant"] * 4
-        assert not any(turn["content"].endswith("Plan:") for turn in middle)
-        plans.add(tuple(turn["content"] for turn in middle[1::2]))
-    assert len(plans) == 1, "the same in every setting"
-
-
-def test_only_kept_plans_are_taken_where_no_model_is_named(who, prompts):
-    planners, book = who()
-    untuned = planners["untuned"]
-    assert not untuned.asks
-    assert not planners["larger tuned"].asks
-    keys = [key_of(local.weights_of(INSTRUCT_MODEL), said, LARGER_TOKENS) for said in untuned.asked(prompts[:3])]
-    Answers.of(book, "instruct_plans").add(dict.fromkeys(keys, Answer("```\na()\nb()\n\nBoth.\n```")))
-    again = who()[0]["untuned"]
-    assert again.model.has(again.asked(prompts[:4]), LARGER_TOKENS) == [True] * 3 + [False]
-    assert again.write(prompts[:3]) == ["a()\nb()"] * 3
-
-
-def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(who, prompts, monkeypatch):
+def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(larger, material, monkeypatch):
     trained = []
 
     def finetune(name, asked, targets, output, settings, **machine):
@@ -229,14 +192,16 @@ def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(who, p
         return type("Adapter", (), {"folder": "an adapter"})
 
     monkeypatch.setattr(module, "finetune_language_model", finetune)
-    larger = who("small")[0]["larger tuned"]
-    assert all(text.startswith("```") for text in larger.write(prompts)), "a tuned planner's answer is its plan"
+    prompts = material.prompted(QUERIES[2:], SETTINGS)["prompt"]
+    assert larger("small").write(prompts) == [f"plan({len(prompt)})" for prompt in prompts]
     assert trained == [("small", 3, "planner_larger", LARGER_RATE, 1)]
-    assert all(who("small")[0]["larger tuned"].model.has(prompts["prompt"], LARGER_TOKENS)), "under what it comes from"
-    assert not any(who("small", 21)[0]["larger tuned"].model.has(prompts["prompt"], LARGER_TOKENS))
+    assert all(larger("small").model.has(prompts, LARGER_TOKENS)), "kept under what it comes from"
+    assert not any(larger("small", 21).model.has(prompts, LARGER_TOKENS))
+    with pytest.raises(models.ModelError, match="no model is named"):
+        larger().write(prompts)
 
 
-def test_a_key_changes_with_all_that_a_planner_comes_from(who):
+def test_a_key_changes_with_all_that_a_planner_comes_from(larger):
     """What is left out changes no weights: how often checkpoints are written."""
     key = source_key("small", "none", "a lesson", SETTLED)
     others = [
