@@ -221,10 +221,11 @@ def planners_of(
         settings: of the planner's training; rate and passes of the larger one's are `LARGER_RATE` and `LARGER_EPOCHS`.
         machine: quantization, threads.
     """
-    plans, larger = Answers.of(book, "plans"), Answers.of(book, "retrained_plans")
-    name = book.parameters.instruct_planner or INSTRUCT_MODEL
+    larger, name = Answers.of(book, "retrained_plans"), book.parameters.instruct_planner or INSTRUCT_MODEL
     settings = replace(settings, learning_rate=LARGER_RATE, epochs=LARGER_EPOCHS)
-    key = source_key(name, machine.get("quantization", "none"), lesson.source(size), settings)
+    how = {key: value for key, value in asdict(settings).items() if key != "checkpoint_every"}
+    source = [weights_of(name), machine.get("quantization", "none"), lesson.source(size), how]
+    key = hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
 
     def load_larger() -> LocalModel:
         pairs = lesson.pairs(lesson.queries(size))
@@ -232,19 +233,12 @@ def planners_of(
         made = finetune_language_model(name, *texts, output, settings, progress=progress, **machine)
         return LocalModel(name, adapter=made.folder, cache=larger, **machine)
 
-    tuned = kept_model(book.parameters.planner, plans, adapter, **machine)
+    tuned = kept_model(book.parameters.planner, Answers.of(book, "plans"), adapter, **machine)
     larger_tuned = KeptModel(larger, key, load_larger if book.parameters.instruct_planner else None)
     return {
         "tuned": Planner(tuned, PLAN_TOKENS, progress),
         "larger tuned": Planner(larger_tuned, LARGER_TOKENS, progress),
     }
-
-
-def source_key(model: str, quantization: str, source: str, settings: Training) -> str:
-    """SHA-256 of what a planner comes from: base model, lesson and settings of training."""
-    how = {name: value for name, value in asdict(settings).items() if name != "checkpoint_every"}
-    content = [weights_of(model), quantization, source, how]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- plans

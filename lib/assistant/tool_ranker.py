@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from lib.retrieval.lambdamart import LambdaMART, train
+from lib.retrieval.lambdamart import train
 from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs, relevant_pairs_mask
 
 ITEM_NUMBERS = (1, 3, 5)  # how many of the first context items are compared with a tool's text
@@ -63,11 +63,6 @@ class RankerTask:
         return tool_pairs(self.queries, self.tools)
 
     @cached_property
-    def relevant(self) -> np.ndarray:
-        """Whether the query's plan calls the tool."""
-        return relevant_pairs_mask(self.pairs, self.gold)
-
-    @cached_property
     def fixed(self) -> pd.DataFrame:
         """Features that no plan has taught: cosine, bm25t and app."""
         return pd.DataFrame(
@@ -87,15 +82,6 @@ class RankerTask:
     def training(self) -> np.ndarray:
         """Whether each query is one to learn from."""
         return (self.queries["split"] == "training").to_numpy()
-
-    @property
-    def kept_apart(self) -> str:
-        """The coarsest of `UNITS` that evaluation never shares with training; personas are always kept apart."""
-        for name in UNITS[:-1]:
-            units = self.queries[name]
-            if not set(units[self.training]) & set(units[~self.training]):
-                return name
-        return UNITS[-1]
 
     def of_pairs(self, values: pd.Series | np.ndarray) -> np.ndarray:
         """What each pair's query has of one value a query."""
@@ -138,22 +124,6 @@ class RankerTask:
 # ---------------------------------------------------------------- what plans teach, cross-fitted
 
 
-def api_classifier(vectors: np.ndarray, apis: pd.Series):
-    """A logistic regression from a query's embedding to the first API of its plan, fitted.
-
-    Newton's method, in float64 and until it has converged: L-BFGS stops where rounding has it, while the probabilities
-    are off by up to 0.03, and takes far longer where labels were dealt anew.
-
-    Args:
-        vectors: embeddings of the queries to learn from, (queries, dimensions).
-        apis: the first API of each query's gold plan, in the same order; two at least.
-    """
-    from sklearn.linear_model import LogisticRegression
-
-    model = LogisticRegression(C=10.0, solver="newton-cg", tol=1e-6, max_iter=1000)
-    return model.fit(np.asarray(vectors, dtype=float), np.asarray(apis))
-
-
 @dataclass(frozen=True)
 class PlanLessons:
     """What a classifier of queries and the frequencies of plans say of each pair, learned without some folds, and the
@@ -173,21 +143,22 @@ class PlanLessons:
     @classmethod
     def of(cls, task: RankerTask, topics: str = "known") -> PlanLessons:
         """For `known` topics evaluation queries are asked of what learned from all training queries, and each of these
-        of other folds of what evaluation does not share with training (`RankerTask.kept_apart`). For `new` ones every
-        query is asked of what learned from other topics, by five folds."""
-        units = task.queries["need" if topics == "new" else task.kept_apart]
-        dealt = units if topics == "new" else units[task.training]
-        names = np.random.default_rng(task.seed).permutation(sorted(set(dealt)))
+        of other folds of the coarsest of `UNITS` that evaluation does not share with training; personas it never
+        shares. For `new` ones every query is asked of what learned from other topics, by five folds."""
+        dealt = task.training | (topics == "new")
+        apart = (name for name in UNITS if not set(task.queries[name][dealt]) & set(task.queries[name][~dealt]))
+        units = task.queries[next(apart, UNITS[-1])]
+        names = np.random.default_rng(task.seed).permutation(sorted(set(units[dealt])))
         fold = units.map({unit: place % FOLDS for place, unit in enumerate(names)})
-        if topics == "new":
-            return cls(task, fold.to_numpy(dtype=int), "need")
-        return cls(task, fold.where(task.training, NO_FOLD).to_numpy(dtype=int), "persona")
+        return cls(task, fold.where(dealt, NO_FOLD).to_numpy(dtype=int), "need" if topics == "new" else "persona")
 
     def without(self, folds: frozenset[int]) -> np.ndarray:
         """Of each pair, learned from the training queries of other folds, (pairs, 2): the probability that a classifier
         of queries gives the tool, 0 for one it has not learned; and the share of plans that call it, whatever the
         query, which is the first, too, where there are fewer than two APIs to tell apart."""
         if folds not in self._kept:
+            from sklearn.linear_model import LogisticRegression
+
             task = self.task
             learned = task.training & ~np.isin(self.fold, list(folds))
             queries = task.queries["query"][learned]
@@ -195,7 +166,9 @@ class PlanLessons:
             share = called.map(gold["item"].value_counts()).fillna(0).to_numpy(dtype=float) / max(1, len(queries))
             chance, apis = share, queries.map(gold.drop_duplicates("query").set_index("query")["item"])
             if len(set(apis.dropna())) > 1:
-                model = api_classifier(task.vectors[learned][apis.notna().to_numpy()], apis.dropna())
+                # In float64 until it has converged: L-BFGS stops where rounding has it, with probabilities off by 0.03.
+                model = LogisticRegression(C=10.0, solver="newton-cg", tol=1e-6, max_iter=1000)
+                model.fit(task.vectors[learned][apis.notna().to_numpy()].astype(float), apis.dropna().to_numpy())
                 column = called.map({name: place for place, name in enumerate(model.classes_)})
                 given = model.predict_proba(task.vectors)[task.pairs["query_row"], column.fillna(0).astype(int)]
                 chance = np.where(column.isna(), 0.0, given)
@@ -217,31 +190,25 @@ class PlanLessons:
         taught = pd.DataFrame(values, columns=RISING)
         return pd.concat([self.task.fixed, taught, *([] if context is None else [context])], axis=1)
 
-    def ranker(self, context: pd.DataFrame | None, outer: int = NO_FOLD) -> LambdaMART | None:
-        """One that has learned from the training queries of other folds than `outer`; None where there are none. Where
-        all that it learns from are of one `unit`, personas are held out for early stopping."""
-        task = self.task
-        learned = task.of_pairs(task.training & (self.fold != outer))
-        if not learned.any():
-            return None
-        units = task.of_pairs(task.queries[self.unit])[learned]
-        if len(set(units)) < 2:
-            units = task.of_pairs(task.queries["persona"])[learned]
-        lessons = task.pairs[learned], self.features(outer, context)[learned], task.relevant[learned], units
-        return train(*lessons, CODES, min(10, len(task.tools)), task.seed, task.threads, RISING)
-
     def rank(self, context: pd.DataFrame | None) -> pd.DataFrame:
-        """All tools ranked for each evaluation query: each fold of these by a ranker that has learned from the training
-        queries of the other folds; tools tie where there are none. Whatever ranked the context may have learned from
-        all.
+        """All tools ranked for each evaluation query: columns query, item, rank, score.
 
-        Returns:
-            columns query, item, rank, score.
+        Each fold of these is ranked by what has learned from the training queries of the other folds; tools tie where
+        there are none. Where all that it learns from are of one `unit`, personas are held out for early stopping.
+        Whatever ranked the context may have learned from all.
         """
         task = self.task
-        scores, asked = np.zeros(len(task.pairs)), task.of_pairs(~task.training)
+        scores, relevant = np.zeros(len(task.pairs)), relevant_pairs_mask(task.pairs, task.gold)
         for fold in np.unique(self.fold[~task.training]).tolist():
-            here, by = task.of_pairs(~task.training & (self.fold == fold)), self.ranker(context, fold)
-            if by is not None:
-                scores[here] = by.predict(self.features(fold, context)[here])
+            learned = task.of_pairs(task.training & (self.fold != fold))
+            if not learned.any():
+                continue
+            units = task.of_pairs(task.queries[self.unit])[learned]
+            if len(set(units)) < 2:
+                units = task.of_pairs(task.queries["persona"])[learned]
+            here, seen = task.of_pairs(~task.training & (self.fold == fold)), self.features(fold, context)
+            lessons = task.pairs[learned], seen[learned], relevant[learned], units
+            model = train(*lessons, CODES, min(10, len(task.tools)), task.seed, task.threads, RISING)
+            scores[here] = model.predict(seen[here])
+        asked = task.of_pairs(~task.training)
         return rank_pairs(task.pairs[asked], scores[asked])

@@ -120,11 +120,10 @@ class ToolWorld:
         """The first items of each evaluated query by setting, columns query, item, rank: retrieved (see `Whole`), those
         retrieved for another one, each query's taken once, and all relevant ones in the order of their ids: that of the
         labels starts with the plan's item."""
-
-        def retrieved(setting: str) -> Callable[[], pd.DataFrame]:
-            return lambda: self.whole()[2][setting]
-
-        found = {name: self.listed(f"items of {name}", retrieved(name), DEPTH) for name in (CONTEXT, BY_SEARCH)}
+        found = {
+            name: self.listed(f"items of {name}", lambda name=name: self.whole()[2][name], DEPTH)  # type: ignore[misc]
+            for name in (CONTEXT, BY_SEARCH)
+        }
         asked = self.queries["query"].to_numpy()
         owner = pd.Series(asked, index=asked[other_rows(len(asked), self.seed)])
         others = found[CONTEXT].assign(query=found[CONTEXT]["query"].map(owner))
@@ -297,13 +296,25 @@ def named_world(
 def learned_world(
     frames: Mapping[str, pd.DataFrame], n_training: int, encode: Callable, known: Mapping, seed: int, threads: int
 ) -> Whole:
-    """A named world, cut down by `asked_part`, with contexts by a LambdaMART that learns in it, of training queries
-    each by one that saw none of its persona's; and by semantic search, which learns from no label.
+    """A named world with all evaluation queries, but only so many training personas, drawn with the seed, as have
+    `n_training` queries; and the items of these personas with their log. Its contexts are by a LambdaMART that learns
+    in it, of training queries each by one that saw none of its persona's; and by semantic search, which learns from no
+    label.
 
     Args:
+        frames: items, opens, queries, gold, other_plans, toolbox (see `lib.assistant.world.frames`).
         known: embeddings of texts that need not be encoded.
     """
-    part = asked_part(frames, n_training, seed)
+    queries = frames["queries"]
+    owners = queries.loc[queries["split"] == "training", "persona"]
+    before = owners.value_counts().reindex(seeded_order(owners, seed)).cumsum().shift(fill_value=0)
+    taken = queries["persona"].isin(before.index[before < n_training]) | (queries["split"] == "evaluation")
+    part = {"queries": queries[taken], "toolbox": frames["toolbox"]}
+    part["items"] = frames["items"][frames["items"]["persona"].isin(part["queries"]["persona"])]
+    part["opens"] = frames["opens"][frames["opens"]["item"].isin(part["items"]["item"])]
+    for name in ("gold", "other_plans"):
+        part[name] = frames[name][frames[name]["query"].isin(part["queries"]["query"])]
+    part = {name: frame.reset_index(drop=True) for name, frame in part.items()}
     vectors = embed_worlds({0: part}, encode, known)[0]
     task = RankingTask.of_world(part, vectors, DEPTH, seed, CONTEXT_FOLDS, threads)
     _, scores = task.fit()
@@ -312,26 +323,6 @@ def learned_world(
     searched = rank_pairs(pairs, cosine_of_pairs(pairs, vectors["queries"], vectors["items"]))
     runs = {CONTEXT: learned, BY_SEARCH: searched}
     return part, vectors, {setting: run[run["rank"] <= DEPTH] for setting, run in runs.items()}
-
-
-def asked_part(frames: Mapping[str, pd.DataFrame], n_training: int, seed: int) -> dict[str, pd.DataFrame]:
-    """A world with all evaluation queries, but only so many training personas, drawn with the seed, as have
-    `n_training` queries; and the items of these personas with their log.
-
-    Args:
-        frames: items, opens, queries, gold, other_plans, toolbox (see `lib.assistant.world.frames`).
-    """
-    queries = frames["queries"]
-    owners = queries.loc[queries["split"] == "training", "persona"]
-    drawn = seeded_order(owners, seed)
-    before = owners.value_counts().reindex(drawn).cumsum().shift(fill_value=0)
-    taken = queries["persona"].isin(before.index[before < n_training]) | (queries["split"] == "evaluation")
-    part = {"queries": queries[taken], "toolbox": frames["toolbox"]}
-    part["items"] = frames["items"][frames["items"]["persona"].isin(part["queries"]["persona"])]
-    part["opens"] = frames["opens"][frames["opens"]["item"].isin(part["items"]["item"])]
-    for name in ("gold", "other_plans"):
-        part[name] = frames[name][frames[name]["query"].isin(part["queries"]["query"])]
-    return {name: frame.reset_index(drop=True) for name, frame in part.items()}
 
 
 # ---------------------------------------------------------------- lists that come with the project

@@ -15,7 +15,6 @@ from lib.assistant.planners import (
     plan,
     plan_second_calls,
     planners_of,
-    source_key,
     with_gold_tools,
 )
 from lib.generation import local, models
@@ -176,10 +175,10 @@ def larger(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "LocalModel", Model)
     monkeypatch.setattr(PlannerLesson, "source", lambda self, size: f"{size} queries")
 
-    def planner(name="", size=20):
+    def planner(name="", size=20, settings=SETTLED, **machine):
         parameters = Parameters(profile="tiny", seed=3, planner="small", instruct_planner=name)
         book = Workbook("07_planner", parameters, tmp_path)
-        return planners_of(book, lesson_of(), None, size, SETTLED, False, threads=1)["larger tuned"]
+        return planners_of(book, lesson_of(), None, size, settings, False, **machine)["larger tuned"]
 
     return planner
 
@@ -203,12 +202,7 @@ def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(larger
 
 def test_a_key_changes_with_all_that_a_planner_comes_from(larger):
     """What is left out changes no weights: how often checkpoints are written."""
-    key = source_key("small", "none", "a lesson", SETTLED)
-    others = [
-        source_key("large", "none", "a lesson", SETTLED),
-        source_key("small", "nf4", "a lesson", SETTLED),
-        source_key("small", "none", "another", SETTLED),
-        source_key("small", "none", "a lesson", replace(SETTLED, seed=8)),
-    ]
-    assert len({key, *others}) == 5
-    assert source_key("small", "none", "a lesson", replace(SETTLED, checkpoint_every=1)) == key
+    others = larger("large"), larger(size=21), larger(settings=replace(SETTLED, seed=8)), larger(quantization="nf4")
+    key = larger().model.weights
+    assert len({key, *(one.model.weights for one in others)}) == 5
+    assert larger(settings=replace(SETTLED, checkpoint_every=1)).model.weights == key

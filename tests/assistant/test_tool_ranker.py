@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from lib.assistant.controls import dealt_anew
-from lib.assistant.tool_ranker import NO_FOLD, PlanLessons, RankerTask, api_classifier
+from lib.assistant.tool_ranker import NO_FOLD, PlanLessons, RankerTask
 from lib.evaluation.ranking import hit_matrix, recall_from_hits
+from lib.retrieval.stores import relevant_pairs_mask
 
 APPS = ["calendar", "mail", "music", "notes"]
 NEEDS = [f"need {n}" for n in range(6)]
@@ -77,10 +78,10 @@ def test_context_is_what_the_need_leaves_open(world):
 def test_labels_dealt_anew_teach_nothing(world):
     """By the query alone: context is one number here, and chance may take its side."""
     task, _ = world
-    floor, found = 100 * 3 / 24, []
+    floor, found, relevant = 100 * 3 / 24, [], relevant_pairs_mask(task.pairs, task.gold)
     for draw in range(4):
-        dealt = dealt_anew(task.relevant, pd.factorize(task.pairs["query"])[0], np.random.default_rng(draw))
-        dealt = np.where(task.of_pairs(task.training), dealt, task.relevant)
+        dealt = dealt_anew(relevant, pd.factorize(task.pairs["query"])[0], np.random.default_rng(draw))
+        dealt = np.where(task.of_pairs(task.training), dealt, relevant)
         gold = task.pairs.loc[dealt, ["query", "item"]].reset_index(drop=True)
         found.append(recall(task, known_run(replace(task, gold=gold), None)))
     assert np.mean(found) == pytest.approx(floor, abs=10)
@@ -120,11 +121,12 @@ def test_a_training_query_never_teaches_about_itself(world):
 
 def test_folds_are_of_what_evaluation_does_not_share(world):
     task, _ = world
-    assert task.kept_apart == "persona", "phrasings recur"
-    apart = task.queries.assign(phrasing=task.queries["phrasing"].where(task.training, "new"))
-    assert replace(task, queries=apart).kept_apart == "phrasing"
-    needs = task.queries.assign(need=np.where(task.training, "old", "new"))
-    assert replace(task, queries=needs).kept_apart == "need"
+    queries, new = task.queries, ~task.training
+    for unit in ("persona", "phrasing", "need"):  # each time the coarsest that evaluation does not share
+        queries = queries if unit == "persona" else queries.assign(**{unit: queries[unit].where(task.training, "new")})
+        fold = pd.Series(PlanLessons.of(replace(task, queries=queries)).fold)
+        assert fold.groupby(queries[unit]).nunique().max() == 1
+        assert fold[new].eq(NO_FOLD).all()
 
 
 def test_features_of_context(world):
@@ -164,11 +166,11 @@ def test_plans_teach_what_training_queries_call_and_nothing_of_tools_never_calle
     np.testing.assert_allclose(chance, 1)
 
 
-def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in():
+def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in(world):
     rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(600, 48)).astype(np.float32) + 2  # to one side of the origin, as embeddings are
+    vectors = rng.normal(size=(N_QUERIES, 48)).astype(np.float32) + 2  # to one side of the origin, as embeddings are
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    labels, order = pd.Series(rng.choice(list("abcdef"), 600)), rng.permutation(600)
-    once = api_classifier(vectors, labels).predict_proba(vectors)
-    again = api_classifier(vectors[order], labels[order]).predict_proba(vectors)
-    assert np.abs(once - again).max() < 1e-6
+    once = replace(world[0], vectors=vectors)
+    again = replace(once, vectors=vectors[::-1], queries=once.queries[::-1].reset_index(drop=True))
+    one, other = (PlanLessons.of(task).without(frozenset()).reshape(N_QUERIES, 24, 2) for task in (once, again))
+    assert 0 < np.abs(one - other[::-1]).max() < 1e-6

@@ -16,7 +16,6 @@ from lib.assistant.tools import (
     ORACLE,
     OTHERS,
     ToolWorld,
-    asked_part,
     learned_world,
     named_world,
     rank_tools,
@@ -231,8 +230,8 @@ def runs_in(world):
 
 
 @pytest.mark.slow
-def test_all_evaluation_queries_are_asked_and_some_personas_train(whole):
-    part, every = asked_part(whole, 200, 3), whole["queries"]
+def test_all_evaluation_queries_are_asked_and_some_personas_train(whole, ranked):
+    part, every = ranked[0].whole()[0], whole["queries"]
     asked = part["queries"]
     evaluated = every.loc[every["split"] == "evaluation", "query"]
     assert asked.loc[asked["split"] == "evaluation", "query"].tolist() == evaluated.tolist()
