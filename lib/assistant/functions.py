@@ -205,12 +205,8 @@ def _named(answers: Any, where: str) -> list[str]:
 
 
 def phrases_of(tools: pd.DataFrame) -> pd.DataFrame:
-    """A query for each tool that has a description, for want of others: its first sentence. It finds its own tool more
-    easily than what people say.
-
-    Args:
-        tools: columns item, description.
-    """
+    """A query for each tool (item, description) that has a description, for want of others: its first sentence. It
+    finds its own tool more easily than what people say."""
     first = tools["description"].str.split(r"(?<=[.!?])\s|\n", regex=True).str[0].str.strip(" .")
     found = tools.assign(text=first)[first != ""]
     return pd.DataFrame(
@@ -224,16 +220,9 @@ def phrases_of(tools: pd.DataFrame) -> pd.DataFrame:
 def search_tools(
     queries: pd.DataFrame, tools: pd.DataFrame, encode: Callable[[list[str]], np.ndarray]
 ) -> dict[str, pd.DataFrame]:
-    """All tools ranked for each query by words (bm25t), by cosine (semantic), and by both, fused (rrf_text).
-
-    Args:
-        queries: columns query, text, apis, place.
-        tools: columns item, text.
-        encode: texts to unit-length embeddings.
-
-    Raises:
-        InputError: a query's answer is none of the tools; names both, and the query's place.
-    """
+    """All tools (item, text) ranked for each query (query, text, apis, place) by words (bm25t), by the cosine of unit
+    vectors (semantic), and by both, fused (rrf_text). Raises InputError where a query's answer is none of the tools,
+    which names both, and the query's place."""
     names = set(tools["item"])
     for query, apis, place in zip(queries["query"], queries["apis"], queries["place"], strict=True):
         if unknown := [api for api in apis if api not in names]:
@@ -252,13 +241,8 @@ def search_tools(
 
 
 def confused(run: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
-    """Which tool stands first where another one is right: columns item, instead, n (queries), query (one of them); the
-    most frequent first.
-
-    Args:
-        run: of `search_tools`.
-        gold: columns query, item.
-    """
+    """Which tool stands first in a run of `search_tools` where another one is right (`gold`: query, item): columns
+    item, instead, n (queries), query (one of them); the most frequent first."""
     first = run[run["rank"] == 1][["query", "item"]].rename(columns={"item": "instead"})
     missed = gold.merge(first, on="query")
     right = missed.assign(right=missed["item"] == missed["instead"]).groupby("query")["right"].transform("any")

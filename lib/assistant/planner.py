@@ -145,14 +145,9 @@ class Material:
 
     @classmethod
     def of_world(cls, frames: Mapping[str, pd.DataFrame], ranked: pd.DataFrame, context: str, *shown: int) -> Material:
-        """That of a named world.
-
-        Args:
-            frames: items, people, toolbox, queries, gold, other_plans (see `lib.assistant.world.frames`).
-            ranked: `tool_worlds_rankings` of the world, as notebook 06 writes it: columns setting, query, item, rank;
-                the setting of a context's own items is `items of` that setting.
-            context: a setting of tool retrieval with context, which the prompts show.
-            shown: n_tools, n_items.
+        """That of a named world: of its frames (see `lib.assistant.world.frames`); of its rows of
+        `tool_worlds_rankings` as notebook 06 writes it (setting, query, item, rank; the setting of a context's own
+        items is `items of` that setting); with the context of one setting of tool retrieval; `shown`: n_tools, n_items.
         """
         settings = ranked["setting"].str.replace(context, CONTEXT, regex=False)
         return cls(
@@ -170,15 +165,8 @@ class Material:
         Retrieved tools come best first, with `default` (no tool fits) offered last. Gold tools and gold items come in
         the order of their names, which says nothing about the plan.
 
-        Args:
-            rows: column query.
-            setting: one of `SOURCES`.
-
-        Returns:
-            columns query, setting, tools, items; lists of names, or None where the setting shows none.
-
-        Raises:
-            InputError: a query has no tool ranking.
+        Returns columns query, setting, tools, items; lists of names, or None where the setting shows none. Raises
+        InputError for a query without tool ranking.
         """
         names, labels = rows["query"], self.gold.set_index("query").loc[rows["query"]]
 
@@ -223,12 +211,8 @@ class Material:
     def second_steps(self, inputs: pd.DataFrame, plans: Iterable[str]) -> pd.DataFrame:
         """Prompts for the second call of a plan of two, after the first was made: progressive planning (Figure 1).
 
-        Args:
-            inputs: see `shown`.
-            plans: one a row, of which the first call is made; where its first line does not parse, it is `default()`.
-
-        Returns:
-            columns query, setting, first (the call made, as text), prompt.
+        Of each row's plan the first call is made; where its first line does not parse, it is `default()`. Returns
+        columns query, setting, first (the call made, as text), prompt.
         """
         by_name, rows = self.queries.set_index("query"), []
         for row, plan in zip(inputs.itertuples(), plans, strict=True):
@@ -254,11 +238,7 @@ def with_other_plans(gold: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
-    """Each plan judged, by that of the right ones which comes nearest.
-
-    Args:
-        plans: columns query, text.
-        world: whose gold plans are right, and those of their column also, where there is one.
+    """Each plan (columns query, text) judged, by that of the right ones, gold or `also`, which comes nearest.
 
     Returns:
         `plans` with `MEASURES`, each 0 or 100 (right_api: the APIs are right, whatever their arguments; arguments:
@@ -285,12 +265,8 @@ def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
 
 
 def per_query(plans: pd.DataFrame, samples: int, seed: int) -> tuple[pd.DataFrame, Resampling]:
-    """Scores as `lib.evaluation.comparison` takes them, k being 1, and what is resampled: topics.
-
-    Args:
-        plans: columns query, need, setting and `MEASURES`, one row for each query and setting.
-        samples, seed: of the resampling and the tests.
-    """
+    """Scores as `lib.evaluation.comparison` takes them, k being 1, and what is resampled: topics. Of plans with columns
+    query, need, setting and `MEASURES`, one row for each query and setting."""
     wide = plans.pivot(index="query", columns="setting", values=list(MEASURES)).swaplevel(axis=1)
     wide.columns = pd.MultiIndex.from_tuples([(*column, 1) for column in wide], names=["method", "metric", "k"])
     topics = plans.drop_duplicates("query").set_index("query")["need"].loc[wide.index].to_numpy()
@@ -298,15 +274,9 @@ def per_query(plans: pd.DataFrame, samples: int, seed: int) -> tuple[pd.DataFram
 
 
 def values_by_topics(scores: pd.DataFrame, over: Resampling, held_out: Iterable[str]) -> pd.DataFrame:
-    """Each setting's value of each measure, over all topics, those that the planner learned from (known), and those
-    held out (new).
-
-    Args:
-        scores, over: of `per_query`.
-
-    Returns:
-        columns setting, topics, metric, value, ci_low, ci_high, n_topics, n, over_queries.
-    """
+    """Each setting's value of each measure (of `per_query`), over all topics, those that the planner learned from
+    (known), and those held out (new): columns setting, topics, metric, value, ci_low, ci_high, n_topics, n,
+    over_queries."""
     new = np.isin(over.units, list(held_out))
     table = summarise(scores, {("all", ""): new | True, ("known", ""): ~new, ("new", ""): new}, over)
     return table.rename(columns={"method": "setting", "kind": "topics"}).drop(columns=["sample", "k"])

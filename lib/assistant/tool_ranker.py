@@ -45,8 +45,6 @@ class RankerTask:
         tools: columns item (name of the API), app, text.
         gold: columns query, item, one row for each API of a plan. A query that no tool fits has none.
         vectors, tool_vectors: unit-length embeddings of queries and tools.
-        seed: of folds and rankers.
-        threads: of the training.
     """
 
     queries: pd.DataFrame
@@ -88,16 +86,12 @@ class RankerTask:
         return np.asarray(values)[self.pairs["query_row"].to_numpy()]
 
     def context_features(self, context: pd.DataFrame, items: pd.DataFrame, item_vectors: np.ndarray) -> pd.DataFrame:
-        """What retrieved context says of each tool; missing where a query has no context.
+        """What retrieved context (query, item, rank; of training queries by what had not seen them) says of each tool;
+        missing where a query has none.
 
-        Args:
-            context: columns query, item, rank: of both sides; that of training queries ranked by what had not seen
-                them.
-            items: columns item, app; `item_vectors` are unit-length embeddings of them.
-
-        Returns:
-            one row a pair: the highest and the mean cosine of the first items and the tool (`item_cosine_max_3`, …),
-            and the share of the first items, discounted by log2(rank + 1), that lie in its app (`app_mass_5`, …).
+        One row a pair: the highest and the mean cosine of the first items (item, app; `item_vectors` are of unit
+        length) and the tool (`item_cosine_max_3`, …), and the share of the first items, discounted by log2(rank + 1),
+        that lie in its app (`app_mass_5`, …).
         """
         rows = np.full((len(self.queries), max(APP_DEPTHS)), -1)  # which item stands at each rank
         first = context[(context["rank"] <= rows.shape[1]) & context["query"].isin(self.queries["query"])]
@@ -177,11 +171,8 @@ class PlanLessons:
 
     def features(self, outer: int, context: pd.DataFrame | None = None) -> pd.DataFrame:
         """What a ranker sees of each pair that is asked about the fold `outer`: what no plan has taught; classifier and
-        frequency, of each query learned from training queries neither of its own fold nor of `outer`; and context.
-
-        Args:
-            context: from `RankerTask.context_features`; None: the ranker sees the query alone.
-        """
+        frequency, of each query learned from training queries neither of its own fold nor of `outer`; and context
+        (`RankerTask.context_features`), where it does not see the query alone."""
         of_pair = self.task.of_pairs(self.fold)
         values = np.empty((len(of_pair), 2))
         for own in np.unique(self.fold).tolist():

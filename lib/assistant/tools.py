@@ -237,12 +237,9 @@ def tools_of_plans(plans: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def tool_texts(toolbox: pd.DataFrame) -> list[str]:
-    """What search sees of each tool: the form of appendix A.3, which names the app, then its arguments. A description
-    in this form stays, and so does the text of a tool without an app.
-
-    Args:
-        toolbox: as notebook 01 writes it: columns app, text, function (a definition as JSON).
-    """
+    """What search sees of each tool of a toolbox as notebook 01 writes it (app, text, function): the form of appendix
+    A.3, which names the app, then its arguments. A description in this form stays, and so does the text of a tool
+    without an app."""
     texts = []
     for app, text, definition in zip(toolbox["app"], toolbox["text"], toolbox["function"], strict=True):
         if app in APP_NAMES:
@@ -257,12 +254,8 @@ def tool_texts(toolbox: pd.DataFrame) -> list[str]:
 
 
 def with_context(queries: pd.DataFrame, context: pd.DataFrame, wording: str, n_items: int = 1) -> list[str]:
-    """Each query's text followed by its first context items in words, best first, each wording once.
-
-    Args:
-        context: columns query, rank, app, title; some queries have none.
-        wording: `app`, `title` or `app: title`.
-    """
+    """Each query's text followed by its first context items (query, rank, app, title) in words, best first, each
+    wording (`app`, `title` or `app: title`) once."""
     first = context[context["rank"] <= n_items].sort_values(["query", "rank"])
     app, title = first["app"].map(APP_NAMES), first["title"]
     first = first.assign(words={"app": app, "title": title, "app: title": app + ": " + title}[wording])
@@ -276,14 +269,9 @@ def with_context(queries: pd.DataFrame, context: pd.DataFrame, wording: str, n_i
 def named_world(
     data: str | Path, name: str, queries: pd.DataFrame, seed: int, sides: Sequence[str] = SIDES
 ) -> dict[str, pd.DataFrame]:
-    """The frames of a named world, at the size of a world that is there; all other knobs are the defaults. The same
-    queries wherever what people wrote and the seed are the same.
-
-    Args:
-        data: folder of what people wrote.
-        queries: of the world that is there: columns persona, split.
-        sides: whose personas are simulated; those of the other side change nothing about them.
-    """
+    """The frames of a named world, at the size of a world that is there (`queries`: columns persona, split); all other
+    knobs are the defaults. The same queries wherever what people wrote, in the folder `data`, and the seed are the
+    same; of `sides` that are not simulated nothing depends."""
     n_personas, sizes = max(8, queries["persona"].nunique()), queries["split"].value_counts()
     size = {
         "n_personas": n_personas,
@@ -356,16 +344,13 @@ def ship_tool_lists(book: Workbook, root: Path = ROOT, **_) -> str:
 
 
 def rank_tools(setting: str, world: ToolWorld, retriever: str = "semantic", topics: str = "known") -> pd.DataFrame:
-    """The first tools of each evaluated query, by BM25T all of them.
+    """The first tools of each evaluated query, by BM25T all of them: columns query, item, rank.
 
     Args:
         setting: what is ranked with: `ALONE`, or one of `world.contexts`.
         retriever: semantic or bm25t, as the paper searches; frequency or classifier, which know training plans and no
             tool's text; lambdamart, our ranker.
         topics: `known`, or `new`: what has learned from plans has learned from other topics than it is asked about.
-
-    Returns:
-        columns query, item, rank.
     """
     if retriever == "bm25t":
         queries = world.queries.assign(text=world.texts(setting, world.queries, world.contexts))

@@ -164,13 +164,8 @@ def _calls(answer: str, where: str) -> list[tuple[str, dict[str, object]]]:
 def ranked_by_cosine(
     queries: pd.DataFrame, documents: pd.DataFrame, encoder, texts: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """All documents ranked for each query by the cosine under an encoder: query, item, rank, score.
-
-    Args:
-        queries: columns query, text.
-        documents: columns item, text.
-        texts: searched for in place of the queries' own.
-    """
+    """All documents ranked for each query by the cosine under an encoder: query, item, rank, score; `texts` are
+    searched for in place of the queries' own."""
     pairs = candidate_pairs(queries.assign(all="all"), documents.assign(all="all"), "all")
     asked = encode(encoder, queries["text"].tolist() if texts is None else list(texts))
     return rank_pairs(pairs, cosine_of_pairs(pairs, asked, encode(encoder, documents["text"].tolist())))
@@ -178,12 +173,8 @@ def ranked_by_cosine(
 
 def kept_runs(bench: WorkBench, weights: str, root: Path = ROOT) -> dict[str, pd.DataFrame]:
     """The first `LISTED` items, or tools, of each request with a call that come with the project: `semantic` and
-    `finetuned`, by the pretrained encoder and by the fine-tuned one of the project, and each of `ADDED` tools. None for
-    other data or another encoder.
-
-    Args:
-        weights: hash of the pretrained encoder's weights.
-    """
+    `finetuned`, by the pretrained encoder (`weights` is their hash) and by the fine-tuned one of the project, and each
+    of `ADDED` tools. None for other data or another encoder."""
     key = hash_of([weights], [bench.queries[["query", "text"]], bench.items, bench.tools])
     kept, asked = kept_arrays(root / LISTS, key), answered(bench)
     return {name: run_of(rows, asked, bench.tools if name in ADDED else bench.items) for name, rows in kept.items()}
