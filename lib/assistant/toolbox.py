@@ -145,9 +145,6 @@ class Toolbox:
         if DEFAULT_API in self.apis:
             raise InputError(f"{where}: API {DEFAULT_API} is reserved for queries that no tool fits")
 
-    def __len__(self) -> int:
-        return len(self.apis)
-
     def __iter__(self) -> Iterator[API]:
         return iter(self.apis.values())
 

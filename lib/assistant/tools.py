@@ -180,11 +180,11 @@ class ToolWorld:
         """The first tools of each training query by semantic search, which a planner is shown while it learns."""
         frames, _, contexts = self.whole()
         training = with_labels(frames, "training")
-
-        def find() -> pd.DataFrame:
-            return self.by_cosine(training, self.encode(self.texts(setting, training, contexts)))
-
-        return self.listed(f"training, {self.list_name(setting)}", find, queries=training)
+        return self.listed(
+            f"training, {self.list_name(setting)}",
+            lambda: self.by_cosine(training, self.encode(self.texts(setting, training, contexts))),
+            queries=training,
+        )
 
     def list_name(self, setting: str, retriever: str = "semantic", topics: str = "known") -> str:
         """The name of a list: that of its run and, where context is put into words, how."""

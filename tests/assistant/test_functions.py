@@ -8,34 +8,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.functions import (
-    confused,
-    descriptions_to_mend,
-    phrases_of,
-    plain_schema,
-    read_function_queries,
-    search_tools,
-)
+from lib.assistant import functions as module
+from lib.assistant.functions import phrases_of, plain_schema, read_function_queries, search_tools
 from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import Toolbox
 
+MINUTES = {"type": "integer", "description": "How long to wait."}
+FIELDS = {
+    "room": {"type": "string", "description": "Where the lamp is.", "enum": ["hall", "attic"]},
+    "level": {"type": "float", "description": "Brightness from 0 to 1."},
+    "timer": {"type": "dict", "description": "When to go off.", "properties": {"minutes": MINUTES}},
+    "note": {"type": ["string", "null"]},
+}
 LAMP = {
     "name": "home.set_lamp",
     "description": "Switch a lamp on or off.",
-    "parameters": {
-        "type": "dict",
-        "properties": {
-            "room": {"type": "string", "description": "Where the lamp is.", "enum": ["hall", "attic"]},
-            "level": {"type": "float", "description": "Brightness from 0 to 1."},
-            "timer": {
-                "type": "dict",
-                "description": "When to go off.",
-                "properties": {"minutes": {"type": "integer", "description": "How long to wait."}},
-            },
-            "note": {"type": ["string", "null"]},
-        },
-        "required": ["room", "level"],
-    },
+    "parameters": {"type": "dict", "properties": FIELDS, "required": ["room", "level"]},
 }
 BELL = {"name": "ring-bell", "description": "Ring.", "parameters": {"type": "object", "properties": {}}}
 BARE = {"name": "wait"}
@@ -67,15 +55,9 @@ def refused(call, *parts):
 # ---------------------------------------------------------------- toolbox
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        as_lines([{"type": "function", "function": LAMP}, BELL, BARE]),
-        as_lines([{"id": "1", "question": "?", "function": [LAMP, BELL]}, {"id": "2", "function": BARE}]),
-    ],
-)
-def test_every_form_gives_the_same_toolbox(write, text):
-    toolbox = Toolbox.from_functions(write(text))
+@pytest.mark.parametrize("first", [{"type": "function", "function": LAMP}, {"question": "?", "function": [LAMP]}])
+def test_every_form_gives_the_same_toolbox(write, first):
+    toolbox = Toolbox.from_functions(write(as_lines([first, {"function": [BELL, BARE]}])))
     assert [api.api for api in toolbox] == ["home.set_lamp", "ring-bell", "wait"]
     assert toolbox.functions == [LAMP, BELL, BARE]
 
@@ -144,19 +126,18 @@ def test_queries_with_their_answers_or_with_answers_beside_them(write, beside):
     assert set(frame["apis"].explode().dropna()) <= set(Toolbox.from_functions(path).apis), "one file is both"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("own.json", [{"query": "Ring.", "tools": ["ring-bell"]}, {"text": " Sleep ", "tool": "wait"}]),
-        (
-            "own.jsonl",
-            '{"request": "Ring.", "expected": [{"ring-bell": {"loud": true}}]}\n{"input": "Sleep", "tool": "wait"}',
-        ),
-        ("own.csv", "\ufeffquestion,answer\nRing.,ring-bell\nSleep,wait\n"),
-    ],
-)
-def test_names_alone_are_labels(write, name, text):
-    frame = read_function_queries(write(text, name))
+OWN = {
+    "own.json": [{"query": "Ring.", "tools": ["ring-bell"]}, {"text": " Sleep ", "tool": "wait"}],
+    "own.jsonl": as_lines(
+        [{"request": "Ring.", "expected": [{"ring-bell": {"loud": True}}]}, {"input": "Sleep", "tool": "wait"}]
+    ),
+    "own.csv": "\ufeffquestion,answer\nRing.,ring-bell\nSleep,wait\n",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_names_alone_are_labels(write, name):
+    frame = read_function_queries(write(OWN[name], name))
     assert frame[["query", "text"]].to_numpy().tolist() == [["1", "Ring."], ["2", "Sleep"]]
     assert frame["apis"].tolist() == [["ring-bell"], ["wait"]]
 
@@ -166,16 +147,12 @@ def test_several_names_in_a_table_and_none(write):
     assert frame["apis"].tolist() == [["ring-bell", "wait"], []]
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        [[{"role": "assistant", "content": None, "tool_calls": []}, {"role": "user", "content": "Ring."}]],
-        [{"role": "user", "content": [{"type": "text", "text": "Ring."}, {"type": "image_url"}]}],
-    ],
-)
-def test_chat_messages(write, question):
-    path = write([{"question": question, "tools": ["wait"]}], "queries.json")
-    assert read_function_queries(path)["text"].tolist() == ["Ring."]
+def test_chat_messages(write):
+    answered = {"role": "assistant", "content": None, "tool_calls": []}
+    parts = [{"type": "text", "text": "Ring."}, {"type": "image_url"}]
+    for said in ([[answered, {"role": "user", "content": "Ring."}]], [{"role": "user", "content": parts}]):
+        path = write([{"question": said, "tools": ["wait"]}], "queries.json")
+        assert read_function_queries(path)["text"].tolist() == ["Ring."]
 
 
 GOOD = RECORDS[0]
@@ -277,12 +254,12 @@ def test_a_servers_error_is_told(write):
 # ---------------------------------------------------------------- how well they are found
 
 TOOLS = pd.DataFrame(
-    {
-        "item": ["tide", "current", "bell"],
-        "description": ["Show high water. Of a harbour.", "Show high water currents", ""],
-        "text": ["tide high water", "current high water", "bell"],
-        "silent": [[], ["hour"], []],
-    }
+    [
+        ("tide", "Show high water. Of a harbour.", "tide high water", []),
+        ("current", "Show high water currents", "current high water", ["hour"]),
+        ("bell", "", "bell", []),
+    ],
+    columns=["item", "description", "text", "silent"],
 )
 
 
@@ -293,14 +270,8 @@ def words(texts):
 
 
 def test_search_confusions_and_what_to_mend():
-    queries = pd.DataFrame(
-        {
-            "query": ["a", "b", "c", "d"],
-            "text": ["high tide", "tide water", "bell", "the current"],
-            "apis": [["tide"], ["current"], ["bell", "tide"], ["current"]],
-            "place": "q.json",
-        }
-    )
+    queries = pd.DataFrame({"query": list("abcd"), "text": ["high tide", "tide water", "bell", "the current"]})
+    queries = queries.assign(apis=[["tide"], ["current"], ["bell", "tide"], ["current"]], place="q.json")
     runs = search_tools(queries, TOOLS, words)
     assert list(runs) == ["bm25t", "semantic", "rrf_text"]
     for run in runs.values():
@@ -308,8 +279,9 @@ def test_search_confusions_and_what_to_mend():
         assert first.to_dict() == {"a": "tide", "b": "tide", "c": "bell", "d": "current"}
         assert (run.groupby("query")["rank"].max() == 3).all()
         gold = queries.explode("apis").rename(columns={"apis": "item"})[["query", "item"]]
-        assert confused(run, gold).to_numpy().tolist() == [["current", "tide", 1, "b"]], "c has one of its tools first"
-    faults = descriptions_to_mend(TOOLS, np.array([[1.0, 0], [0.95, 0.3122], [0, 1]]))
+        found = module.confused(run, gold).to_numpy().tolist()
+        assert found == [["current", "tide", 1, "b"]], "c has one of its tools first"
+    faults = module.descriptions_to_mend(TOOLS, np.array([[1.0, 0], [0.95, 0.3122], [0, 1]]))
     assert faults.to_numpy().tolist() == [
         ["tide", "reads like current"],
         ["current", "arguments without description: hour"],

@@ -47,8 +47,8 @@ def frame(bench):
     """The same as `letters`, by score and in no order; training queries are among them."""
     parts = []
     for query in bench.queries.itertuples():
-        items = bench.items[bench.items["persona"] == query.persona].sort_values("item")
-        parts.append(pd.DataFrame({"query": query.query, "item": items["item"], "score": letters(query, items)}))
+        items = bench.items[bench.items["persona"] == query.persona].sort_values("item")[["item", "text"]]
+        parts.append(items.assign(query=query.query, score=letters(query, items))[["query", "item", "score"]])
     return pd.concat(parts).sample(frac=1, random_state=0).reset_index(drop=True)
 
 
@@ -86,18 +86,18 @@ def test_queries_that_are_not_ranked_find_nothing_and_are_counted(bench, frame, 
     assert "mine: 1 evaluation queries of 14 are not ranked" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "said"),
-    [
-        ("query", "q-other", "there is no query q-other, but p"),
-        ("item", "p0-other", "item 'p0-other' is none of those of the persona that asks"),
-        ("score", float("nan"), r"score of query p\d+-q\d, item p.*: is no finite number"),
-    ],
-)
-def test_a_wrong_value_is_refused_in_one_sentence(bench, frame, column, value, said):
+WRONG = {
+    ("query", "q-other"): "there is no query q-other, but p",
+    ("item", "p0-other"): "item 'p0-other' is none of those of the persona that asks",
+    ("score", float("nan")): r"score of query p\d+-q\d, item p.*: is no finite number",
+}
+
+
+@pytest.mark.parametrize(("column", "value"), WRONG)
+def test_a_wrong_value_is_refused_in_one_sentence(bench, frame, column, value):
     frame = frame.astype(object)
     frame.loc[frame["query"].isin(bench.asked["query"]).idxmax(), column] = value
-    with pytest.raises(InputError, match=rf"^mine.*{said}[^\n]*$"):
+    with pytest.raises(InputError, match=rf"^mine.*{WRONG[column, value]}[^\n]*$"):
         bench.scores({"mine": frame})
 
 

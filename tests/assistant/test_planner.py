@@ -29,80 +29,61 @@ FUNCTIONS = [
         ("open_note", "title", "title"),
     )
 ]
-TOOLBOX = pd.DataFrame(
-    {
-        "api": ["find_event", "send_mail", "open_note"],
-        "app": ["calendar", "mail", "notes"],
-        "function": list(map(json.dumps, FUNCTIONS)),
-    }
+
+
+def table(columns, *rows):
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+TOOLBOX = pd.DataFrame({"api": [one["name"] for one in FUNCTIONS], "app": ["calendar", "mail", "notes"]})
+TOOLBOX["function"] = list(map(json.dumps, FUNCTIONS))
+ITEMS = table(
+    "item persona app title text",
+    ("ana-2", "ana", "calendar", "Steering round", "Steering round. Room 4. Dana Ruiz"),
+    ("ana-1", "ana", "notes", "For Dana", "For Dana. cost per head"),
+    ("bo-1", "bo", "calendar", "Steering round", "Steering round. Room 9"),
 )
-ITEMS = pd.DataFrame(
-    [
-        ("ana-2", "ana", "calendar", "Steering round", "Steering round. Room 4. Dana Ruiz"),
-        ("ana-1", "ana", "notes", "For Dana", "For Dana. cost per head"),
-        ("bo-1", "bo", "calendar", "Steering round", "Steering round. Room 9"),
-    ],
-    columns=["item", "persona", "app", "title", "text"],
-)
-PEOPLE = pd.DataFrame(
-    [("ana", "boss", "Dana Ruiz", "dana@x.example", "+1 5"), ("bo", "boss", "Dana Ito", "ito@x.example", "+1 6")],
-    columns=["persona", "role", "name", "email", "phone"],
+PEOPLE = table(
+    "persona name email phone",
+    ("ana", "Dana Ruiz", "dana@x.example", "+1 5"),
+    ("bo", "Dana Ito", "ito@x.example", "+1 6"),
 )
 TWO_CALLS = 'find_event(title="Steering round")\nsend_mail(to="dana@x.example", subject="Steering round")'
-QUERIES = pd.DataFrame(
-    [
-        ("q1", "ana", "training", "I'm running late.", pd.Timestamp("2024-03-04 08:50"), 0, "commute"),
-        ("q2", "bo", "training", "What was it again?", pd.Timestamp("2024-03-05 12:00"), 1, "home"),
-        ("q3", "bo", "evaluation", "Where am I going?", pd.Timestamp("2024-03-06 12:00"), 2, "home"),
-    ],
-    columns=["query", "persona", "split", "text", "time", "weekday", "place"],
+QUERIES = table(
+    "query persona split text time place",
+    ("q1", "ana", "training", "I'm running late.", pd.Timestamp("2024-03-04 08:50"), "commute"),
+    ("q2", "bo", "training", "What was it again?", pd.Timestamp("2024-03-05 12:00"), "home"),
+    ("q3", "bo", "evaluation", "Where am I going?", pd.Timestamp("2024-03-06 12:00"), "home"),
 )
 FIND = {"find_event": {"title": ["Steering round"]}}
 SEND = {"send_mail": {"to": ["dana@x.example"], "subject": ["Steering round"], "body": ["", "late"]}}
-GOLD = pd.DataFrame(
-    {
-        "query": ["q1", "q2", "q3"],
-        "need": ["late", "list", "late"],
-        "kind": "habit",
-        "apis": [["find_event", "send_mail"], ["default"], ["find_event"]],
-        "relevant": [["ana-2", "ana-1"], ["bo-1"], ["bo-1"]],
-        "plan": [TWO_CALLS, "default()", 'find_event(title="Steering round")'],
-        "answers": [json.dumps(answers) for answers in ([FIND, SEND], [{"default": {}}], [FIND])],
-    }
-)
-OTHERS = pd.DataFrame(
-    {
-        "query": ["q3"],
-        "apis": [["open_note"]],
-        "plan": ['open_note(title="Steering")'],
-        "answers": [json.dumps([{"open_note": {"title": ["Steering"]}}])],
-    }
-)
+GOLD = table(
+    "query need apis relevant plan answers",
+    ("q1", "late", ["find_event", "send_mail"], ["ana-2", "ana-1"], TWO_CALLS, json.dumps([FIND, SEND])),
+    ("q2", "list", ["default"], ["bo-1"], "default()", json.dumps([{"default": {}}])),
+    ("q3", "late", ["find_event"], ["bo-1"], 'find_event(title="Steering round")', json.dumps([FIND])),
+).assign(kind="habit")
+NOTE = json.dumps([{"open_note": {"title": ["Steering"]}}])
+OTHERS = table("query apis plan answers", ("q3", ["open_note"], 'open_note(title="Steering")', NOTE))
 ORDERS = {
     "query_only": ["open_note", "send_mail", "find_event"],
     "query_plus_context": ["find_event", "open_note", "send_mail"],
 }
-TOOLS = pd.DataFrame(
-    [
+TOOLS = table(
+    "setting query item rank",
+    *(
         (setting, query, item, rank)
         for setting, order in ORDERS.items()
         for query in ("q1", "q2", "q3")
         for rank, item in enumerate(order, start=1)
-    ],
-    columns=["setting", "query", "item", "rank"],
+    ),
 )
-RETRIEVED = pd.DataFrame(
-    [("q1", "ana-1", 1), ("q1", "ana-2", 2), ("q2", "bo-1", 1), ("q3", "bo-1", 1)], columns=["query", "item", "rank"]
-)
-
-
-@pytest.fixture
-def desk():
-    return Desk(ITEMS, PEOPLE, TOOLBOX)
+RETRIEVED = table("query item rank", ("q1", "ana-1", 1), ("q1", "ana-2", 2), ("q2", "bo-1", 1), ("q3", "bo-1", 1))
+DESK = Desk(ITEMS, PEOPLE, TOOLBOX)
 
 
 def material_of(gold=GOLD, tools=TOOLS, n_tools=2, n_items=1):
-    return Material(Desk(ITEMS, PEOPLE, TOOLBOX), QUERIES, gold, tools, RETRIEVED, n_tools, n_items)
+    return Material(DESK, QUERIES, gold, tools, RETRIEVED, n_tools, n_items)
 
 
 def shown(setting, **how):
@@ -147,32 +128,31 @@ def test_a_prompt_reads_as_documented():
     )
 
 
-def test_contacts_are_the_personas_own_and_named(desk):
-    assert desk.context_lines("bo", "tell dana", []) == ["Contact: Dana Ito, ito@x.example, +1 6"]
-    assert desk.context_lines("bo", "tell Danae", []) == desk.context_lines("nobody", "tell Dana", []) == []
+def test_contacts_are_the_personas_own_and_named():
+    assert DESK.context_lines("bo", "tell dana", []) == ["Contact: Dana Ito, ito@x.example, +1 6"]
+    assert DESK.context_lines("bo", "tell Danae", []) == DESK.context_lines("nobody", "tell Dana", []) == []
     assert naming("Dr. Dana Ruiz").search("the Ruiz account")
     assert not naming("Dana Ruiz").search("the ruiz account")
     assert not naming("Dr. Dana Ruiz").search("ask Dr. Who")
 
 
-def test_a_call_returns_the_item_that_it_names(desk):
-    found = desk.execute("ana", ("find_event", {"title": "steering round"}))
+def test_a_call_returns_the_item_that_it_names():
+    found = DESK.execute("ana", ("find_event", {"title": "steering round"}))
     assert found.startswith("Calendar: Steering round. Room 4")
     assert "dana@x.example" in found
-    assert "Room 9" in desk.execute("bo", ("find_event", {"title": "Steering round"}))
+    assert "Room 9" in DESK.execute("bo", ("find_event", {"title": "Steering round"}))
     for call in (("open_note", {"title": "Steering round"}), ("find_event", {"title": 3}), ("made_up", {})):
-        assert desk.execute("ana", call) == NOTHING_FOUND
-    assert desk.execute("nobody", ("find_event", {"title": "Steering round"})) == NOTHING_FOUND
+        assert DESK.execute("ana", call) == NOTHING_FOUND
+    assert DESK.execute("nobody", ("find_event", {"title": "Steering round"})) == NOTHING_FOUND
 
 
 def test_the_second_step_follows_what_was_planned_not_the_label():
     rows = material_of().shown(QUERIES[:1], "rag")
     steps = material_of().second_steps(rows, ["open_note(title='For Dana')\nnonsense("])
-    assert steps["first"].iloc[0] == 'open_note(title="For Dana")'
+    assert steps["first"].tolist() == ['open_note(title="For Dana")']
     assert "Result: Notes: For Dana" in steps["prompt"].iloc[0]
     hopeless = material_of().second_steps(rows, ["no plan at all"])
-    assert hopeless["first"].iloc[0] == "default()"
-    assert f"Result: {NOTHING_FOUND}" in hopeless["prompt"].iloc[0]
+    assert f"default()\nResult: {NOTHING_FOUND}" in hopeless["prompt"].iloc[0]
 
 
 # ---------------------------------------------------------------- scores
@@ -218,13 +198,12 @@ def test_a_plan_that_does_as_well_is_right_for_its_query_alone():
 
 
 def test_values_are_over_topics_known_and_new():
-    frames = []
-    for setting, n_right in {"rag": 10, "upper_bound": 40}.items():
-        right = np.where(np.arange(40) < n_right, 100.0, 0.0)
-        frame = {"query": [f"q{i:02}" for i in range(40)], "need": [f"need{i % 10}" for i in range(40)]}
-        frame |= dict.fromkeys(MEASURES, right) | {"hallucination": 0.0, "setting": setting}
-        frames.append(pd.DataFrame(frame))
-    scores, over = per_query(pd.concat(frames), 200, 0)
+    topics = [f"need{n % 10}" for n in range(40)]
+    one = pd.DataFrame({"query": [f"q{n:02}" for n in range(40)], "need": topics, "hallucination": 0.0})
+    rag, best = (one.assign(setting=name) for name in ("rag", "upper_bound"))
+    for name in set(MEASURES) - {"hallucination"}:
+        rag[name], best[name] = np.where(np.arange(40) < 10, 100.0, 0.0), 100.0
+    scores, over = per_query(pd.concat([rag, best]), 200, 0)
     table = values_by_topics(scores, over, {"need0", "need1"}).set_index(["setting", "topics", "metric"])
     assert set(table.index.get_level_values("metric")) == set(MEASURES)
     assert table.loc[("rag", "all", "ast_accuracy"), ["value", "over_queries"]].tolist() == [25, 25]

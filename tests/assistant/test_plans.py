@@ -9,15 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lib.assistant.plans import (
-    MAX_CHARACTERS,
-    PlanError,
-    api_names,
-    ast_match,
-    exact_match,
-    hallucinated,
-    parse_plan,
-)
+from lib.assistant.plans import MAX_CHARACTERS, PlanError, api_names, ast_match, exact_match, hallucinated, parse_plan
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import InputError
 
@@ -28,11 +20,7 @@ relaxed = settings(
 
 def function(name="f", required=(), **properties):
     properties = {key: value if isinstance(value, dict) else {"type": value} for key, value in properties.items()}
-    return {
-        "name": name,
-        "description": "does it",
-        "parameters": {"type": "dict", "properties": properties, "required": list(required)},
-    }
+    return {"name": name, "parameters": {"type": "dict", "properties": properties, "required": list(required)}}
 
 
 # ---------------------------------------------------------------- parsing
@@ -44,16 +32,10 @@ def function(name="f", required=(), **properties):
         ("get-the-time(zone='UTC')", [("get-the-time", {"zone": "UTC"})]),
         ("a(x=1); b(y=2)", [("a", {"x": 1}), ("b", {"y": 2})]),
         ("[a(x=1), b.c(y=2)]", [("a", {"x": 1}), ("b.c", {"y": 2})]),
-        (
-            'f(a=[1, [True, None]], b={"k": [{"l": -1.5}]}, c=(1, 2))',
-            [("f", {"a": [1, [True, None]], "b": {"k": [{"l": -1.5}]}, "c": [1, 2]})],
-        ),
+        ('f(a=[True, None], b={"k": [-1.5]}, c=(1, 2))', [("f", {"a": [True, None], "b": {"k": [-1.5]}, "c": [1, 2]})]),
         ('f(a="call(x=1); \\"b\\"", b="\\d")', [("f", {"a": 'call(x=1); "b"', "b": "\\d"})]),
         ('send_mail(from="a", class="b")', [("send_mail", {"from": "a", "class": "b"})]),
-        (
-            "sign-in(user='is'); create-or-update(in='for x(y=1)')",
-            [("sign-in", {"user": "is"}), ("create-or-update", {"in": "for x(y=1)"})],
-        ),
+        ("sign-in(user='is'); or-x(in='for x(y=1)')", [("sign-in", {"user": "is"}), ("or-x", {"in": "for x(y=1)"})]),
         ("3d_render(a=1)\nadmin/list(b=2)", [("3d_render", {"a": 1}), ("admin/list", {"b": 2})]),
         ("f(page-size=5, $top=1, a.b=2)", [("f", {"page-size": 5, "$top": 1, "a.b": 2})]),
         ('f(a="""x:\n  y(z=1)""", from=2)', [("f", {"a": "x:\n  y(z=1)", "from": 2})]),
@@ -143,40 +125,25 @@ AREA_ANSWER = [{"math.area": {"base": [10], "height": [5, 6.5], "unit": ["cm", "
 def test_rules_for_one_call(predicted, category):
     for answers, functions in [(AREA_ANSWER, [AREA]), (json.dumps(AREA_ANSWER), [function("other"), AREA])]:
         result = ast_match(predicted, answers, functions)
-        assert result.category == category
-        assert bool(result) == (category is None)
-        assert bool(result.sentence) == (category is not None)
+        assert (result.category, bool(result), bool(result.sentence)) == (category, category is None, bool(category))
 
 
-def test_optional_argument_is_due_where_the_answer_says_so():
+def test_an_argument_is_due_where_function_or_answer_says_so():
     functions = [function(required=["x"], x="integer", unit="string")]
     assert ast_match("f(x=1)", [{"f": {"x": [1], "unit": ["cm", ""]}}], functions)
     assert ast_match("f(x=1)", [{"f": {"x": [1], "unit": ["cm"]}}], functions).category == "missing_argument"
     assert ast_match("f(x=1, unit='cm')", [{"f": {"x": [1]}}], functions).category == "extra_argument"
+    assert ast_match("f()", [{"f": {"x": [1, ""]}}], functions).category == "missing_argument"
 
 
-def test_required_argument_is_due_whatever_the_answer_says():
-    assert ast_match("f()", [{"f": {"x": [1, ""]}}], [function(required=["x"], x="integer")]).category == (
-        "missing_argument"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "same"),
-    [
-        ("April 1, 2024", True),
-        ("A.p_r*i^l 1 2024", True),
-        ("April 1, 2024!", False),
-    ],
-)
-def test_texts_are_compared_without_case_spaces_and_some_punctuation(text, same):
+def test_texts_are_compared_without_case_spaces_and_some_punctuation():
     functions, answers = [function(x="string")], [{"f": {"x": ["April 1, 2024"]}}]
-    assert bool(ast_match(print_call("f", {"x": text}), answers, functions)) == same
+    for text, same in {"April 1, 2024": True, "A.p_r*i^l 1 2024": True, "April 1, 2024!": False}.items():
+        assert bool(ast_match(print_call("f", {"x": text}), answers, functions)) == same
 
 
 NUMBERS = {"type": "array", "items": {"type": "integer"}}
 FLOATS = {"type": "array", "items": {"type": "float"}}
-PAIR = {"type": "tuple", "items": {"type": "integer"}}
 PERSON = {"type": "dict", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}
 PEOPLE = {"type": "array", "items": PERSON}
 ANA = {"name": ["Ana Ruiz", "Ana"], "age": [30, ""]}
@@ -187,11 +154,10 @@ BO = {"name": ["Bo"], "age": [4]}
     ("schema", "acceptable", "value", "category"),
     [
         (NUMBERS, [[1, 2]], "[1, 2]", None),
-        (NUMBERS, [[1, 2]], "(1, 2)", None),
         (NUMBERS, [[1, 2]], "[2, 1]", "wrong_value"),
         (NUMBERS, [[1, 2]], "[1, 2.0]", "wrong_type"),
         (FLOATS, [[1.0, 2.5]], "[1, 2.5]", None),
-        (PAIR, [[1, 2]], "(1, 2)", None),
+        ({"type": "tuple"}, [[1, 2]], "(1, 2)", None),
         (PERSON, [ANA], "{'name': 'ana ruiz', 'age': 30}", None),
         (PERSON, [ANA], "{'age': 30}", "wrong_value"),
         (PERSON, [ANA], "{'name': 'Ana', 'city': 'Rome'}", "wrong_value"),
@@ -219,28 +185,24 @@ def test_default_has_no_definition():
 
 
 FG = [function("f", x="integer", y="integer"), function("g", x="integer")]
+CALLS = {
+    "f(x=1)\nf(x=2)\ng(x=3)": None,
+    "f(x=1); f(x=1); g(x=3)": "wrong_value",
+    "g(x=3); f(y=2, x=9); f(x=1)": "extra_argument",
+}
 
 
-@pytest.mark.parametrize(
-    ("predicted", "category"),
-    [
-        ("f(x=1)\nf(x=2)\ng(x=3)", None),
-        ("f(x=1); f(x=1); g(x=3)", "wrong_value"),
-        ("g(x=3); f(y=2, x=9); f(x=1)", "extra_argument"),
-    ],
-)
-def test_rules_for_several_calls(predicted, category):
-    answers = [{"f": {"x": [1]}}, {"f": {"x": [2]}}, {"g": {"x": [3]}}]
-    assert ast_match(predicted, answers, FG).category == category
-    assert ast_match(predicted, [{"f": {"x": [1]}}, {"g": {"x": [3]}}, {"f": {"x": [2]}}], FG).category == category
+@pytest.mark.parametrize("predicted", CALLS)
+def test_rules_for_several_calls_in_any_order(predicted):
+    for answers in itertools.permutations([{"f": {"x": [1]}}, {"f": {"x": [2]}}, {"g": {"x": [3]}}]):
+        assert ast_match(predicted, list(answers), FG).category == CALLS[predicted]
 
 
 def test_matching_is_not_greedy():
     """The first call fits both answers, the second only the first one."""
-    answers = [{"f": {"x": [1, 2]}}, {"f": {"x": [1]}}]
-    for order in itertools.permutations(["f(x=1)", "f(x=2)"]):
-        assert ast_match("\n".join(order), answers, FG)
-        assert ast_match("\n".join(order), answers[::-1], FG)
+    for answers in itertools.permutations([{"f": {"x": [1, 2]}}, {"f": {"x": [1]}}]):
+        assert ast_match("f(x=1)\nf(x=2)", list(answers), FG)
+        assert ast_match("f(x=2)\nf(x=1)", list(answers), FG)
 
 
 @pytest.mark.parametrize(
@@ -254,30 +216,23 @@ def test_answers_in_another_format(answers):
 # ---------------------------------------------------------------- exact match and hallucination
 
 
-@pytest.mark.parametrize(
-    ("predicted", "gold", "same"),
-    [
-        ('  f(x="a  b") \n', 'f(x="a b")', True),
-        ("f(x=1)\r\n\n g(y=2)", "f(x=1)\ng(y=2)", True),
-        ('f(x="A b")', 'f(x="a b")', False),
-    ],
-)
-def test_exact_match(predicted, gold, same):
-    assert exact_match(predicted, gold) is same
+def test_exact_match():
+    assert exact_match('  f(x="a  b") \n', 'f(x="a b")')
+    assert exact_match("f(x=1)\r\n\n g(y=2)", "f(x=1)\ng(y=2)")
+    assert not exact_match('f(x="A b")', 'f(x="a b")')
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("f(x=1)", ["f"]),
-        ("f(x=1)\nmath.area(y=2)", ["f", "math.area"]),
-        ('f(x="g(y=1)\nh(z=2)', ["f", "h"]),
-        ('f(x="call Bo (at work)", y=z)', ["f"]),
-        ("no tool (sorry)", []),
-    ],
-)
-def test_api_names(text, names):
-    assert api_names(text) == names
+NAMES = {
+    "f(x=1)\nmath.area(y=2)": ["f", "math.area"],
+    'f(x="g(y=1)\nh(z=2)': ["f", "h"],
+    'f(x="call Bo (at work)", y=z)': ["f"],
+    "no tool (sorry)": [],
+}
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_api_names(text):
+    assert api_names(text) == NAMES[text]
 
 
 def test_hallucination_is_an_api_outside_the_toolbox():
@@ -295,18 +250,11 @@ def test_hallucination_is_an_api_outside_the_toolbox():
 strings = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 scalars = st.one_of(strings, st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.none())
 nested = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3),
-    max_leaves=6,
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3), max_leaves=6
 )
-plans = st.lists(
-    st.tuples(
-        st.sampled_from(["play", "music.play", "get-song"]),
-        st.dictionaries(st.sampled_from(["song", "count", "on", "names"]), nested, max_size=4),
-    ),
-    min_size=1,
-    max_size=4,
-)
+given_arguments = st.dictionaries(st.sampled_from(["song", "count", "on", "names"]), nested, max_size=4)
+calls = st.tuples(st.sampled_from(["play", "music.play", "get-song"]), given_arguments)
+plans = st.lists(calls, min_size=1, max_size=4)
 
 
 def print_plan(calls):

@@ -8,40 +8,24 @@ import pandas as pd
 import pytest
 
 from lib.assistant import tools as module
-from lib.assistant.toolbox import Toolbox
-from lib.assistant.tools import (
-    ALONE,
-    BY_SEARCH,
-    CONTEXT,
-    ORACLE,
-    OTHERS,
-    ToolWorld,
-    learned_world,
-    named_world,
-    rank_tools,
-    recall_of_tools,
-    run_name,
-    ship_tool_lists,
-    tool_texts,
-    with_context,
-    world_key,
-)
+from lib.assistant.tools import ALONE, BY_SEARCH, CONTEXT, ORACLE, OTHERS, ToolWorld, recall_of_tools, run_name
 from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import notebook_parameters
 from lib.workbook.parts import kept_arrays
 
-TOOLS = pd.DataFrame(
-    {
-        "api": ["open_note", "send_mail", "read_mail", "call"],
-        "app": ["notes", "mail", "mail", "phone_call"],
-        "text": "a tool",
-    }
-).assign(function=[json.dumps({"name": n, "description": n}) for n in ("open_note", "send_mail", "read_mail", "call")])
+
+def table(columns, *rows):
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+TOOLS = table(
+    "api app", ("open_note", "notes"), ("send_mail", "mail"), ("read_mail", "mail"), ("call", "phone_call")
+).assign(text="a tool", function=lambda rows: [json.dumps({"name": n, "description": n}) for n in rows["api"]])
 
 
 def run_of(**ranked):
     rows = [(query, item, rank) for query, names in ranked.items() for rank, item in enumerate(names, start=1)]
-    return pd.DataFrame(rows, columns=["query", "item", "rank"])
+    return table("query item rank", *rows)
 
 
 def letters(texts):
@@ -56,38 +40,27 @@ def letters(texts):
 @pytest.fixture
 def frames():
     """Four queries of two personas; q0 and q1 train. The labels of q2 start with the plan's item, which sorts last."""
-    queries = pd.DataFrame(
-        {
-            "query": ["q0", "q1", "q2", "q3"],
-            "persona": ["p", "p", "r", "r"],
-            "split": ["training", "training", "evaluation", "evaluation"],
-            "text": ["where", "who", "what", "anything"],
-            "time": "t",
-            "place": "home",
-        }
-    )
-    gold = queries[["query", "split"]].assign(
-        need=["n", "n", "m", "o"],
-        phrasing=["a", "b", "c", "d"],
-        kind=pd.Categorical(["habit", "meaning", "habit", "either"]),
-        relevant=[["a"], ["b"], ["e", "d", "c"], ["c"]],
-        apis=[["call"], ["read_mail"], ["send_mail", "open_note"], ["default"]],
-        apps=[["mail", "notes", "music"]] * 4,
-    )
-    items = pd.DataFrame(
-        {
-            "item": list("abcde"),
-            "persona": list("pprrr"),
-            "app": ["mail", "notes", "notes", "notes", "calendar"],
-            "title": ["A", "B", "C", "D", "E"],
-            "text": ["A a", "B b", "C c", "D d", "E e"],
-        }
-    )
-    none = pd.DataFrame(columns=["query", "apis"])
-    return {"queries": queries, "gold": gold, "items": items, "toolbox": TOOLS, "other_plans": none, "opens": OPENS}
+    queries = table(
+        "query persona split text",
+        ("q0", "p", "training", "where"),
+        ("q1", "p", "training", "who"),
+        ("q2", "r", "evaluation", "what"),
+        ("q3", "r", "evaluation", "anything"),
+    ).assign(time="t", place="home")
+    gold = table(
+        "query need phrasing kind relevant apis",
+        ("q0", "n", "a", "habit", ["a"], ["call"]),
+        ("q1", "n", "b", "meaning", ["b"], ["read_mail"]),
+        ("q2", "m", "c", "habit", ["e", "d", "c"], ["send_mail", "open_note"]),
+        ("q3", "o", "d", "either", ["c"], ["default"]),
+    ).assign(split=queries["split"], apps=[["mail", "notes", "music"]] * 4)
+    apps = ["mail", "notes", "notes", "notes", "calendar"]
+    items = pd.DataFrame({"item": list("abcde"), "persona": list("pprrr"), "app": apps, "title": list("ABCDE")})
+    items["text"] = items["title"] + " " + items["item"]
+    rest = {"other_plans": table("query apis"), "opens": table("item time place", ("a", "t", "home"))}
+    return {"queries": queries, "gold": gold, "items": items, "toolbox": TOOLS, **rest}
 
 
-OPENS = pd.DataFrame({"item": ["a", "c"], "time": "t", "place": "home"})
 RUN = run_of(q0=["a", "b"], q1=["b", "a"], q2=["d", "e"], q3=["c", "d"])
 
 
@@ -108,26 +81,12 @@ def test_the_oracle_does_not_tell_the_plans_item(world):
     assert set(oracle["query"]) == {"q2", "q3"}
 
 
-def test_another_querys_context_is_never_its_own(frames):
-    names = [f"q{i}" for i in range(9)]
-    queries = pd.concat([frames["queries"][2:3].assign(query=name, text=name) for name in names])
-    gold = pd.concat([frames["gold"][2:3].assign(query=name, relevant=[["c"]]) for name in names])
-    items = pd.concat([frames["items"][2:3].assign(item=f"of {name}") for name in names])
-    run = run_of(**{name: [f"of {name}"] for name in names})
-    whole = {}, {}, {CONTEXT: run, BY_SEARCH: run}
-    part = frames | {"queries": queries, "gold": gold, "items": items}
-    given = ToolWorld(part, letters, lambda: whole).contexts[OTHERS].set_index("query")["item"]
-    assert sorted(given.index) == names
-    assert sorted(given) == sorted(f"of {query}" for query in names)
-    assert all(item != f"of {query}" for query, item in given.items())
-
-
 def test_context_in_words_best_first_and_each_wording_once():
     rows = [(3, "mail", "T3"), (1, "notes", "T1"), (2, "notes", "T2"), (4, "music", "T4")]
-    context = pd.DataFrame(rows, columns=["rank", "app", "title"]).assign(query="q")
+    context = table("rank app title", *rows).assign(query="q")
     asked = pd.DataFrame({"query": ["q", "none"], "text": ["who", "what"]})
-    assert with_context(asked, context, "app", 3) == ["who Notes, Mail", "what"]
-    assert with_context(asked, context, "app: title", 3) == ["who Notes: T1, Notes: T2, Mail: T3", "what"]
+    assert module.with_context(asked, context, "app", 3) == ["who Notes, Mail", "what"]
+    assert module.with_context(asked, context, "app: title", 3) == ["who Notes: T1, Notes: T2, Mail: T3", "what"]
 
 
 def test_recall_of_tools_and_of_apps(world):
@@ -140,32 +99,22 @@ def test_recall_of_tools_and_of_apps(world):
 
 
 def test_tool_texts_are_those_of_the_paper():
-    toolbox = Toolbox.from_yaml("data/toolbox.yaml")
-    frame = pd.DataFrame(
-        [(api.api, api.app, api.text, json.dumps(api.function)) for api in toolbox],
-        columns=["api", "app", "text", "function"],
-    )
-    texts, api = dict(zip(frame["api"], tool_texts(frame), strict=True)), toolbox["read_mail"]
-    assert texts["read_mail"].startswith("Mail App's read_mail API is used to ")
-    assert api.description[1:] in texts["read_mail"]
-    assert texts["read_mail"].endswith("; ".join(f"{name}: {a.description}" for name, a in api.arguments.items()))
-    assert tool_texts(frame.assign(app=None)) == frame["text"].tolist(), "a tool of no app keeps its text"
+    schema = {"properties": {"to": {"description": "Whom to ring."}}}
+    rows = TOOLS[3:].assign(function=json.dumps({"name": "call", "description": "Ring.", "parameters": schema}))
+    assert module.tool_texts(rows) == ["PhoneCall App's call API is used to ring. to: Whom to ring."]
+    assert module.tool_texts(rows.assign(app=None)) == ["a tool"], "a tool of no app keeps its text"
     own = {"name": "f", "description": "Messages App's f API is used to read."}
-    assert tool_texts(pd.DataFrame({"app": ["mail"], "text": "", "function": json.dumps(own)})) == [own["description"]]
+    assert module.tool_texts(rows.assign(function=json.dumps(own))) == [own["description"]]
 
 
 # ---------------------------------------------------------------- plans that do as well
 
-OTHER_PLANS = pd.DataFrame(
-    [("q2", ["call"]), ("q2", ["read_mail", "read_mail", "call"]), ("q3", ["default"])], columns=["query", "apis"]
-)
+OTHER_PLANS = table("query apis", ("q2", ["call"]), ("q2", ["read_mail", "read_mail", "call"]), ("q3", ["default"]))
 
 
 def test_a_query_is_served_by_the_plan_of_which_most_is_found(frames, world):
     served = world_of(frames | {"other_plans": OTHER_PLANS})
-    assert served.also.to_records(index=False).tolist() == [
-        ("q2", 0, "call"), ("q2", 1, "read_mail"), ("q2", 1, "call")
-    ]  # fmt: skip
+    assert served.also.to_numpy().tolist() == [["q2", 0, "call"], ["q2", 1, "read_mail"], ["q2", 1, "call"]]
     runs = {
         "gold": run_of(q2=["send_mail", "open_note"], q3=["call"]),
         "other": run_of(q2=["call", "send_mail"], q3=["call"]),
@@ -194,17 +143,16 @@ def test_what_is_searched_with(world):
 
 # ---------------------------------------------------------------- the three named worlds
 
-SIZE = pd.DataFrame(
-    {
-        "persona": [f"p{n % 60}" for n in range(330)] + [f"e{n % 20}" for n in range(100)],
-        "split": ["training"] * 330 + ["evaluation"] * 100,
-    }
+SIZE = table(
+    "persona split",
+    *((f"p{n % 60}", "training") for n in range(330)),
+    *((f"e{n % 20}", "evaluation") for n in range(100)),
 )
 
 
 @pytest.fixture(scope="module")
 def whole(data):
-    return named_world(data, "hard", SIZE, 3)
+    return module.named_world(data, "hard", SIZE, 3)
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +163,7 @@ def ranked(whole):
 
 
 def small_world(frames, kept=None, contexts=None):
-    learned = functools.cache(lambda: learned_world(frames, 200, letters, {}, 3, 1))
+    learned = functools.cache(lambda: module.learned_world(frames, 200, letters, {}, 3, 1))
     return ToolWorld(frames, letters, learned, kept, 3, contexts=contexts)
 
 
@@ -226,7 +174,7 @@ ASKED += [("classifier", ALONE, "new"), ("lambdamart", ALONE, "new")]
 
 
 def runs_in(world):
-    return {run_name(setting, one, topics): rank_tools(setting, world, one, topics) for one, setting, topics in ASKED}
+    return {run_name(how, one, topics): module.rank_tools(how, world, one, topics) for one, how, topics in ASKED}
 
 
 @pytest.mark.slow
@@ -247,7 +195,7 @@ def test_all_evaluation_queries_are_asked_and_some_personas_train(whole, ranked)
 
 @pytest.mark.slow
 def test_the_evaluation_side_is_the_same_without_the_other(whole, data):
-    alone = named_world(data, "hard", SIZE, 3, ["evaluation"])
+    alone = module.named_world(data, "hard", SIZE, 3, ["evaluation"])
     asked = whole["queries"].query("split == 'evaluation'").reset_index(drop=True)
     pd.testing.assert_frame_equal(alone["queries"], asked)
     items = whole["items"]
@@ -257,14 +205,11 @@ def test_the_evaluation_side_is_the_same_without_the_other(whole, data):
 @pytest.mark.slow
 def test_no_evaluation_label_reaches_a_ranking(whole, ranked):
     """But the oracle's context, which is made of labels."""
-    gold = whole["gold"]
-    asked = (gold["split"] == "evaluation").to_numpy()
-    other = whole["toolbox"]["api"].iloc[0]
-    lied = gold.assign(apis=[[other] if out else apis for out, apis in zip(asked, gold["apis"], strict=True)])
-    lied["relevant"] = [labels[:1] if out else labels for out, labels in zip(asked, gold["relevant"], strict=True)]
-    before = ranked[1]
-    told = small_world({**whole, "gold": lied})
-    after = runs_in(told)
+    gold, before = whole["gold"], ranked[1]
+    known, other = gold["split"] == "training", pd.Series([[whole["toolbox"]["api"].iloc[0]]] * len(gold))
+    lied = gold.assign(apis=gold["apis"].where(known, other))
+    lied["relevant"] = gold["relevant"].where(known, gold["relevant"].str[:1])
+    after = runs_in(small_world({**whole, "gold": lied}))
     for name in set(before) - {ORACLE}:
         pd.testing.assert_frame_equal(after[name], before[name])
     assert not after[ORACLE].equals(before[ORACLE])
@@ -282,8 +227,8 @@ def test_kept_lists_are_taken_and_some_are_searched_for_again(whole, ranked, tmp
     world, before = ranked
     book = Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="quick"), tmp_path)
     book.write_arrays("tool_lists", {f"k {name}": rows for name, rows in world.taken.items()})
-    assert ship_tool_lists(book, tmp_path)
-    assert not ship_tool_lists(book, tmp_path), "they are there"
+    assert module.ship_tool_lists(book, tmp_path)
+    assert not module.ship_tool_lists(book, tmp_path), "they are there"
     again = ToolWorld(whole, letters, never, kept_arrays(tmp_path / module.LISTS, "k"), 3)
     for name, run in runs_in(again).items():
         pd.testing.assert_frame_equal(run, before[name])
@@ -305,13 +250,12 @@ def test_lists_that_were_found_with_other_contexts_are_not_taken(whole, ranked):
 
 @pytest.mark.slow
 def test_a_key_has_all_that_lists_depend_on(whole, data):
-    frames = whole
-    key = world_key(frames, "weights", 3, data, ("hard", 200))
+    key = module.world_key(whole, "weights", 3, data, ("hard", 200))
     others = [
-        world_key(frames, "others", 3, data, ("hard", 200)),
-        world_key(frames, "weights", 4, data, ("hard", 200)),
-        world_key(frames, "weights", 3, data, ("hard", 300)),
-        world_key(frames, "weights", 3, data),
-        world_key(frames | {"opens": frames["opens"][1:]}, "weights", 3, data, ("hard", 200)),
+        module.world_key(whole, "others", 3, data, ("hard", 200)),
+        module.world_key(whole, "weights", 4, data, ("hard", 200)),
+        module.world_key(whole, "weights", 3, data, ("hard", 300)),
+        module.world_key(whole, "weights", 3, data),
+        module.world_key(whole | {"opens": whole["opens"][1:]}, "weights", 3, data, ("hard", 200)),
     ]
     assert len({key, *others}) == 6

@@ -61,17 +61,17 @@ def test_answers_name_items_and_tools(folder):
     assert bench.items["item"].is_unique  # all apps have an item 0001
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("""x,"['email.delete_email.func(email_id=""0009"")']",t""", "row 1: answer: no item email-0009"),
-        ("""x,"['email.delete_email.func(email_id=open(""x""))']",t""", "row 1: answer: no list of calls"),
-        ("""x""", "row 1: answer: no list of calls"),
-    ],
-)
-def test_what_is_wrong_with_an_answer(folder, row, message):
+WRONG = {
+    """x,"['email.delete_email.func(email_id=""0009"")']",t""": "row 1: answer: no item email-0009",
+    """x,"['email.delete_email.func(email_id=open(""x""))']",t""": "row 1: answer: no list of calls",
+    """x""": "row 1: answer: no list of calls",
+}
+
+
+@pytest.mark.parametrize("row", WRONG)
+def test_what_is_wrong_with_an_answer(folder, row):
     answers(folder, row)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=WRONG[row]):
         workbench.read_workbench(folder)
 
 
@@ -80,15 +80,6 @@ def test_an_id_may_not_stand_twice(folder):
     path.write_text(path.read_text() + path.read_text().splitlines()[1] + "\n")
     with pytest.raises(InputError, match="email-0001 stands twice"):
         workbench.read_workbench(folder)
-
-
-def test_missing_files_are_one_sentence(folder, tmp_path):
-    assert workbench.absent_sentence(tmp_path, ".") == ""
-    (folder / "emails.csv").unlink()
-    sentence = workbench.absent_sentence(tmp_path, ".")
-    assert "lacks emails.csv;" in sentence
-    assert workbench.SOURCE in sentence
-    assert "workbench_folder" in sentence
 
 
 def test_the_right_item_is_ranked_first_and_scored(folder, letters):
@@ -107,18 +98,12 @@ def test_context_is_the_app_of_the_first_item(folder, letters, monkeypatch):
     read = []
     monkeypatch.setattr(workbench, "encode", lambda encoder, texts: read.append(texts) or encoder.encode(texts))
     bench = workbench.read_workbench(folder)
-    context = pd.DataFrame(
-        {
-            "query": ["email-1", "email-1", "email-3"],
-            "item": ["calendar-0001", "email-0001", "email-0001"],
-            "rank": [1, 2, 1],
-        }
-    )
+    context = pd.DataFrame({"query": ["email-1", "email-1", "email-3"], "rank": [1, 2, 1]})
+    context["item"] = ["calendar-0001", "email-0001", "email-0001"]
     scores = workbench.tool_scores(bench, workbench.tool_runs(bench, context, letters))
     alone, found = read[0], read[2]
     assert alone == ["Delete the mail", "Write to me"]  # a request without a call has no right tool
     assert found == ["Delete the mail Calendar", "Write to me Email"]
-    assert set(scores["query"]) == {"email-1"}, "whose answer names an item"
     assert scores.loc[scores["k"] == 3, "value"].eq(100).all()  # there are two tools
 
 
