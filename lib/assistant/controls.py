@@ -14,7 +14,6 @@ import pandas as pd
 from lib.assistant.ranking import RankingTask
 from lib.assistant.signals import signals
 from lib.evaluation.comparison import per_query_scores
-from lib.retrieval.stores import relevant_pairs_mask
 
 LOG_DRAWS = 2  # at most: each needs features of its own
 
@@ -54,9 +53,3 @@ def dealt_anew(values: np.ndarray, group: np.ndarray, rng: np.random.Generator) 
     dealt = np.empty_like(values)
     dealt[np.argsort(group, kind="stable")] = values[np.lexsort((rng.random(len(group)), group))]
     return dealt
-
-
-def relevant_dealt_anew(pairs: pd.DataFrame, qrels: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """The relevant pairs (columns query, item) of candidate pairs, dealt anew among each query's candidates."""
-    relevant, group = relevant_pairs_mask(pairs, qrels), pd.factorize(pairs["query"])[0]
-    return pairs.loc[dealt_anew(relevant, group, rng), ["query", "item"]]

@@ -59,10 +59,6 @@ class PersonaIndex:
         """BM25T scores of the items, (items,)."""
         return self._bm25t.get_scores(tokenize(text))
 
-    def signals(self, query: pd.DataFrame, text_scores: Mapping[str, np.ndarray]) -> pd.DataFrame:
-        """Features of the items for a query, given as a frame of one row with time and place."""
-        return signals(self.pairs, query, self.items, self.opens, text_scores, self.log)
-
     def alike(self, times: pd.Series) -> Alike:
         """How alike the items are at the one time given. It changes when an item is opened, not when a query comes."""
         log = log_similarities(self.items, self.opens, times)
@@ -126,7 +122,8 @@ def time_queries(
         took["cosine"], cosine = milliseconds(np.matmul, index.vectors, vector)
         took["bm25t"], lexical = milliseconds(index.bm25t, text)
         scores = {"bm25t": lexical, "semantic": cosine}
-        took["signals"], features = milliseconds(index.signals, query, scores)
+        usage = index.pairs, query, index.items, index.opens, scores, index.log
+        took["signals"], features = milliseconds(signals, *usage)
         took["predict"], first = milliseconds(whole.predict, features)
         took["sort"], _ = milliseconds(best_first, index.names, first)
         took["by_store"], by_store = milliseconds(index.by_store, stores, features)

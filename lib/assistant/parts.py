@@ -59,8 +59,9 @@ def taught_queries(
     if learned.empty:
         return learned, asked, NONE
     model = fingerprint(locate(parameters.distilled_writer or parameters.writer))
-    settings = replace(WRITING, seed=parameters.seed)
-    return learned, asked, shipped(f"{WRITER}-{size}", model, _source(writer_pairs(learned)), root, settings)
+    pairs, settings = writer_pairs(learned), replace(WRITING, seed=parameters.seed)
+    source = pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
+    return learned, asked, shipped(f"{WRITER}-{size}", model, source, root, settings)
 
 
 def make_writer(book: Workbook, root: Path = ROOT, **machine) -> str:
@@ -75,7 +76,8 @@ def make_writer(book: Workbook, root: Path = ROOT, **machine) -> str:
     name, pairs = f"{WRITER}-{parameters.distilled_pairs}", writer_pairs(learned)
     model, output = parameters.distilled_writer or parameters.writer, book.data / "trained" / name
     made = taken_or_trained(found, model, pairs, output, replace(WRITING, seed=parameters.seed), **machine)
-    return ship_made(name, output, made, _source(pairs), {}, root)
+    source = pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
+    return ship_made(name, output, made, source, {}, root)
 
 
 def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], **machine) -> str:
@@ -89,10 +91,6 @@ def make_planner(book: Workbook, root: Path = ROOT, size: int = SIZES[PLANNER], 
     machine["quantization"] = parameters.quantization
     made = taken_or_trained(found, parameters.planner, pairs, output, planner_settings(parameters), **machine)
     return ship_made(name, output, made, lesson.source(size), {}, root)
-
-
-def _source(pairs: pd.DataFrame) -> str:
-    return pairs_hash(pairs["prompt"].tolist(), pairs["target"].tolist())
 
 
 def taken_or_trained(

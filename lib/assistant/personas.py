@@ -374,19 +374,28 @@ def furnish(life: Life, lived: LivedNeed, happens: datetime, asked: bool) -> Non
 def add_distractors(life: Life) -> None:
     """Fill the apps up to their capacity: first hard distractors (needs gone stale, and lookalikes: somebody else's
     matter or a neighbouring topic), then background. Neither the number of opens nor their regularity tells one from a
-    relevant item; only a stale item's log ends early. Background songs lean to the persona's favourite genre."""
+    relevant item; only a stale item's log, of the same habit, ended weeks ago: so its wording differs from the current
+    items' where there is another. Background songs lean to the persona's favourite genre."""
     rng = life.rng
     sources = [lived for lived in life.lived for _ in range(2)]
     for index in rng.permutation(len(sources))[: rng.poisson(HARD_DISTRACTORS)]:
-        lived = sources[index]
-        if rng.random() < 0.5:
-            add_stale(life, lived)
+        lived, room = sources[index], {app for app, some in life.items.items() if len(some) < life.capacity[app]}
+        if rng.random() < 0.5:  # of the same need, from an occasion that is over
+            if slots := [(name, one) for name, one in lived.keep.items.items() if one.app in room]:
+                name, template = slots[rng.integers(len(slots))]
+                key = f"{lived.need.need}/{lived.keep_name}/{name}"
+                number = life.pick_unused(key, range(len(template.wordings)))
+                last = life.today - timedelta(days=STALE_DAYS)
+                happens = next_occurrence(lived.slot, last - timedelta(days=8))
+                moments = life.log(lived.slot, last)
+                variables = {name: values[rng.integers(len(values))] for name, values in lived.need.vars.items()}
+                namespace = life.people | life.facts | moment_facts(happens, rng) | variables
+                origin = ("stale", lived.need.need, f"{key}/{number}")
+                add_item(life, template.app, template.wordings[number], namespace, moments, happens, origin)
             continue
         key, used = f"{lived.need.need}/decoys", {entry.template for entry in life.provenance}
         decoys = [(f"{key}/{number}", decoy, str(decoy["app"])) for number, decoy in enumerate(lived.need.decoys)]
-        if options := [
-            decoy for decoy in decoys if len(life.items[decoy[2]]) < life.capacity[decoy[2]] and decoy[0] not in used
-        ]:
+        if options := [decoy for decoy in decoys if decoy[2] in room and decoy[0] not in used]:
             template, decoy, app = options[rng.integers(len(options))]
             add_unneeded(life, app, decoy, lived.variables, ("decoy", lived.need.need, template))
     for app, wordings in life.cast.background.items():
@@ -397,24 +406,6 @@ def add_distractors(life: Life) -> None:
                 pool = [number for number in pool if wordings[number].get("genre") == genre] or pool
             number = life.pick_unused(f"background/{app}", pool)
             add_unneeded(life, app, wordings[number], {}, ("background", "", f"background/{app}/{number}"))
-
-
-def add_stale(life: Life, lived: LivedNeed) -> None:
-    """An item of the same need from an occasion that is over; its log follows the same habit but ended weeks ago. Its
-    wording differs from the current items' where there is another, or only the log would tell them apart."""
-    rng = life.rng
-    slots = [(name, one) for name, one in lived.keep.items.items() if len(life.items[one.app]) < life.capacity[one.app]]
-    if slots:
-        name, template = slots[rng.integers(len(slots))]
-        key = f"{lived.need.need}/{lived.keep_name}/{name}"
-        number = life.pick_unused(key, range(len(template.wordings)))
-        last = life.today - timedelta(days=STALE_DAYS)
-        happens = next_occurrence(lived.slot, last - timedelta(days=8))
-        moments = life.log(lived.slot, last)
-        variables = {name: values[rng.integers(len(values))] for name, values in lived.need.vars.items()}
-        namespace = life.people | life.facts | moment_facts(happens, rng) | variables
-        origin = ("stale", lived.need.need, f"{key}/{number}")
-        add_item(life, template.app, template.wordings[number], namespace, moments, happens, origin)
 
 
 def add_unneeded(life: Life, app: str, wording: Wording, variables: dict[str, str], origin: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -107,17 +107,14 @@ def held_out_needs(names: Iterable[str], seed: int) -> set[str]:
     return {name for name, value in place.items() if value < HELD_OUT} or {min(place, key=place.__getitem__)}
 
 
-def folds_of_needs(needs: Iterable[str], held_out: Collection[str], seed: int) -> dict[str, int]:
-    """The fold of each need: those of `held_out_needs` are fold 0, the others are dealt to the rest of `NEED_FOLDS`."""
-    others = [name for name in seeded_order(needs, seed) if name not in held_out]
-    return dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
-
-
 def topic_folds(gold: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Topic and fold (0 to 4) by query: for a query on a new topic a method learns from the training queries of other
-    folds. Fold 0 is what `held_out_needs` keeps apart where there is one split instead of five."""
+    folds. Fold 0 is what `held_out_needs` keeps apart where there is one split instead of five; the other needs are
+    dealt to the rest of `NEED_FOLDS`."""
     labels = gold.set_index("query")[["need"]].rename(columns={"need": "topic"})
-    folds = folds_of_needs(gold["need"], held_out_needs(gold["need"].unique(), seed), seed)
+    held_out = held_out_needs(gold["need"].unique(), seed)
+    others = [name for name in seeded_order(gold["need"], seed) if name not in held_out]
+    folds = dict.fromkeys(held_out, 0) | {name: 1 + place % (NEED_FOLDS - 1) for place, name in enumerate(others)}
     return labels.assign(fold=labels["topic"].map(folds))
 
 

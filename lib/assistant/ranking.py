@@ -9,8 +9,7 @@ so that one LambdaMART a context type is one a store.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import combinations, product
 from pathlib import Path
 
@@ -39,7 +38,7 @@ CONSTANTS = (1, 5, 20, 60)  # of rank fusion
 STORE_FOLDS = 3  # at most: there are many rankers
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RankingTask:
     """Every query with every item of its persona: a row a pair in `pairs`, in `features` and in each array.
 
@@ -57,6 +56,22 @@ class RankingTask:
     seed: int  # of rankers and folds
     folds: int = 5  # of cross-fitting by persona
     threads: int = 1  # of training
+    qrels: pd.DataFrame = field(init=False)  # columns query, item: one row a relevant pair
+    relevant: np.ndarray = field(init=False)  # whether each pair is relevant
+    persona: np.ndarray = field(init=False)
+    store: np.ndarray = field(init=False)  # app of the pair's item
+    training: np.ndarray = field(init=False)  # whether each pair is of a training query
+    evaluation: np.ndarray = field(init=False)  # the others
+    topic_fold: np.ndarray = field(init=False)  # of the pair's query, see `lib.assistant.queries.topic_folds`
+
+    def __post_init__(self) -> None:
+        self.qrels = qrels_of(self.gold)
+        self.relevant = relevant_pairs_mask(self.pairs, self.qrels)
+        self.persona = self.pairs["persona"].to_numpy()
+        self.store = self.items["app"].to_numpy()[self.pairs["item_row"]]
+        self.training = (self.queries["split"] == "training").to_numpy()[self.pairs["query_row"]]
+        self.evaluation = ~self.training
+        self.topic_fold = self.pairs["query"].map(topic_folds(self.gold, self.seed)["fold"]).to_numpy()
 
     @classmethod
     def of_world(
@@ -79,41 +94,6 @@ class RankingTask:
         }
         features = signals(pairs, queries, items, opens, text)
         return cls(items, opens, queries, gold, pairs, text, features, cutoff, seed, folds, threads)
-
-    @cached_property
-    def qrels(self) -> pd.DataFrame:
-        """Columns query, item: one row a relevant pair."""
-        return qrels_of(self.gold)
-
-    @cached_property
-    def relevant(self) -> np.ndarray:
-        """Whether each pair is relevant."""
-        return relevant_pairs_mask(self.pairs, self.qrels)
-
-    @property
-    def persona(self) -> np.ndarray:
-        """The persona of each pair."""
-        return self.pairs["persona"].to_numpy()
-
-    @cached_property
-    def store(self) -> np.ndarray:
-        """The store (app) of each pair's item."""
-        return self.items["app"].to_numpy()[self.pairs["item_row"]]
-
-    @cached_property
-    def training(self) -> np.ndarray:
-        """Whether each pair is of a training query."""
-        return (self.queries["split"] == "training").to_numpy()[self.pairs["query_row"]]
-
-    @property
-    def evaluation(self) -> np.ndarray:
-        """The other pairs."""
-        return ~self.training
-
-    @cached_property
-    def topic_fold(self) -> np.ndarray:
-        """The fold of the topic (see `lib.assistant.queries.topic_folds`) that each pair's query asks about."""
-        return self.pairs["query"].map(topic_folds(self.gold, self.seed)["fold"]).to_numpy()
 
     def queries_of(self, split: str) -> list[str]:
         """The ids of the training or the evaluation queries."""
@@ -237,19 +217,19 @@ class Kept:
 
     def scores(self, group: str, compute: Callable[[], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
         """Scores of all pairs by name that rank them as those that `compute` gives: minus the rank within the query,
-        ties included, which takes two bytes."""
-
-        def orders() -> dict[str, np.ndarray]:
-            decimals = {name: np.round(scores, 9) for name, scores in compute().items()}  # that count
-            return {name: rank_within(self.query, scores).astype(np.uint16) for name, scores in decimals.items()}
-
-        return {name: -ranks.astype(float) for name, ranks in self.take(group, orders).items()}
+        ties included (nine decimals count), which takes two bytes."""
+        orders = self.take(
+            group,
+            lambda: {
+                name: rank_within(self.query, np.round(scores, 9)).astype(np.uint16)
+                for name, scores in compute().items()
+            },
+        )
+        return {name: -ranks.astype(float) for name, ranks in orders.items()}
 
     def rankers(self, group: str, learn: Callable[[], Mapping[str, LambdaMART]]) -> dict[str, LambdaMART]:
         """Rankers by name, as the bytes of their texts."""
-
-        def texts() -> dict[str, np.ndarray]:
-            return {name: np.frombuffer(ranker.text.encode(), np.uint8) for name, ranker in learn().items()}
-
-        found = self.take(group, texts)
-        return {name: LambdaMART.from_text(text.tobytes().decode(), self.threads) for name, text in found.items()}
+        texts = self.take(
+            group, lambda: {name: np.frombuffer(one.text.encode(), np.uint8) for name, one in learn().items()}
+        )
+        return {name: LambdaMART.from_text(text.tobytes().decode(), self.threads) for name, text in texts.items()}

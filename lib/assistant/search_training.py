@@ -1,6 +1,6 @@
 """Fine-tuned search: what each encoder learns from, which queries it is asked, and what it finds.
 
-One encoder learns all. Others learn without a fold of topics (`lib.assistant.queries.folds_of_needs`) and are asked
+One encoder learns all. Others learn without a fold of topics (`lib.assistant.queries.topic_folds`) and are asked
 about that fold. And a ranker that sees a fine-tuned cosine must learn how far to trust it on a new topic
 (`lib.assistant.second_stage`): so encoders learn from half of the training personas without two folds each. That takes
 two cores two hours, so what they find comes with the project, under the hash of all that it depends on.
@@ -21,11 +21,19 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.chains import augment
-from lib.assistant.controls import relevant_dealt_anew
+from lib.assistant.controls import dealt_anew
 from lib.assistant.queries import NEED_FOLDS, qrels_of, topic_folds
 from lib.generation.models import locate
 from lib.retrieval.dense import load_encoder, search, weights_hash
-from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, folds_of, nested_sample, rank_pairs, seeded_order
+from lib.retrieval.stores import (
+    candidate_pairs,
+    cosine_of_pairs,
+    folds_of,
+    nested_sample,
+    rank_pairs,
+    relevant_pairs_mask,
+    seeded_order,
+)
 from lib.retrieval.training import Finetuning, finetune_encoder, hardest_negatives, training_rows
 from lib.workbook.parts import keep_arrays, kept_arrays
 
@@ -84,7 +92,9 @@ class SearchLessons:
         queries, of `permuted` with relevant items dealt anew among the persona's."""
         qrels, negatives = self.qrels, self.negatives
         if name == "permuted":
-            qrels = relevant_dealt_anew(self.pairs, qrels, np.random.default_rng(self.finetuning.seed))
+            relevant, group = relevant_pairs_mask(self.pairs, qrels), pd.factorize(self.pairs["query"])[0]
+            dealt = dealt_anew(relevant, group, np.random.default_rng(self.finetuning.seed))
+            qrels = self.pairs.loc[dealt, ["query", "item"]]
             negatives = hardest_negatives(self.pairs, self.pairs["cosine"], qrels, HARDEST)
         return training_rows(queries, self.items, qrels, negatives, self.epochs, self.finetuning.seed)
 

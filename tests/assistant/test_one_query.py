@@ -7,6 +7,7 @@ import pytest
 from lib.assistant.one_query import STEPS, PersonaIndex, context_costs, time_queries
 from lib.assistant.ranking import STORES, WHOLE, RankingTask
 from lib.assistant.second_stage import alike_by_persona, fit_second
+from lib.assistant.signals import signals
 from lib.assistant.world import frames
 from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.stores import rank_pairs
@@ -37,7 +38,7 @@ def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
     query = task.queries.iloc[[row]].reset_index(drop=True)
     index = index_of(batch, query["persona"].iloc[0])
     scores = {"bm25t": index.bm25t(query["text"].iloc[0]), "semantic": index.vectors @ vectors["queries"][row]}
-    alone = index.signals(query, scores)
+    alone = signals(index.pairs, query, index.items, index.opens, scores, index.log)
     rows = (task.pairs["query_row"] == row).to_numpy()
     pd.testing.assert_frame_equal(alone, task.features[rows].reset_index(drop=True))
 
