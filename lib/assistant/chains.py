@@ -47,10 +47,7 @@ def taught_and_asked(
     side = training["persona"].isin(personas[taught])
     learned, asked = training[side], training[~side]
     learned = learned[(learned["cot"] != "") & ~learned["need"].isin(unseen_needs)]
-    return (
-        equal_shares(learned, learned["kind"], n_pairs, seed),
-        equal_shares(asked, asked["kind"], n_cots, seed),
-    )
+    return equal_shares(learned, learned["kind"], n_pairs, seed), equal_shares(asked, asked["kind"], n_cots, seed)
 
 
 def other_rows(n: int, seed: int) -> np.ndarray:

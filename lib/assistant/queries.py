@@ -153,11 +153,7 @@ def split_phrasings(needs: Sequence[Need], seed: int) -> dict[str, Families]:
 
 
 def live_and_ask(
-    life: Life,
-    asked: list[Asked],
-    plans: Mapping[Group, tuple[float, float]],
-    families: Families,
-    said: set[str],
+    life: Life, asked: list[Asked], plans: Mapping[Group, tuple[float, float]], families: Families, said: set[str]
 ) -> list[tuple[Query, Gold]]:
     """Let a persona live some needs, fill its apps, and voice one query for each entry of `asked` (group and kind).
     `plans` are the shares of plans with two calls and of `default()` of each group; `said` is what queries have said so

@@ -18,7 +18,6 @@ from tests.retrieval.conftest import WORDS, build_encoder
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"n_personas": 264, "n_training_queries": 1446, "n_evaluation_queries": 312}
-HABITS_ALONE = {"recency_strength": 0.0, "frequency_strength": 0.0}
 
 # The smallest world one can write by hand: two personas, one on each side, one query each.
 OPENED = {"time": "2023-12-02T07:30:00", "place": "home"}
@@ -93,7 +92,7 @@ def tables(world):
 @pytest.fixture(scope="session")
 def habitual_tables(make_world):
     """The world in which habits are all that the log tells: neither recency nor frequency is a signal."""
-    return frames(make_world(seed=7, **SIZES, **HABITS_ALONE))
+    return frames(make_world(seed=7, **SIZES, recency_strength=0.0, frequency_strength=0.0))
 
 
 @pytest.fixture

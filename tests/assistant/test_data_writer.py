@@ -4,9 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from datetime import datetime
-from functools import partial
 
-import numpy as np
 import pytest
 
 from lib.assistant.data_writer import (
@@ -22,7 +20,7 @@ from lib.assistant.data_writer import (
 from lib.assistant.needs import parse_call
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import Toolbox
-from lib.assistant.world import frames, read_world, simulate
+from lib.assistant.world import read_world, simulate
 from lib.generation.remote import DryRun
 from lib.generation.structured import AnswerError, ask, read_answer
 from lib.workbook.inputs import InputError
@@ -32,7 +30,6 @@ FILE = ROOT / "data" / "toolbox.yaml"
 TOOLBOX = Toolbox.from_yaml(FILE)
 TODAY = datetime(2023, 12, 7, 6)
 CUE = "The schema of your answer:\n"
-HOSTILE = ["", "{}", "<script>", "[" * 500, '{"text": "\\ud83d"}', '{"api": "no_such"}', '{"thought": "Photos"}']
 STEPS = ["personas", "items", "queries", "tools", "plans", "thoughts"]
 
 
@@ -66,26 +63,21 @@ def shown_schema(prompt):
     return json.loads(prompt.split(CUE)[1].split("\n")[0])
 
 
-def right(prompt, schema=None):
+def right(prompt):
     """A right answer to any prompt of the steps, the same for the same prompt."""
-    schema = schema or shown_schema(prompt)
+    schema = shown_schema(prompt)
     return json.dumps(instance(schema, prompt.split("\n\nYou answered")[0], schema.get("$defs", {})))
 
 
 class Scripted:
-    """A model that answers with `answer(prompt, number of times it was asked this question before)`."""
+    """A model that answers with `answer(prompt)`."""
 
-    def __init__(self, answer=lambda prompt, before: right(prompt)):
-        self.answer, self.asked, self.calls = answer, Counter(), []
+    def __init__(self, answer=right):
+        self.answer, self.calls = answer, []
 
     def generate(self, prompts, **settings):
         self.calls.append((list(prompts), settings))
-        answers = []
-        for prompt in prompts:
-            question = prompt.split("\n\nYou answered")[0]
-            answers.append(self.answer(prompt, self.asked[question]))
-            self.asked[question] += 1
-        return answers
+        return [self.answer(prompt) for prompt in prompts]
 
 
 def step_of(prompt):
@@ -97,12 +89,11 @@ def step_of(prompt):
     )
 
 
-def failing(step, how="no", every=2, rounds=9):
-    """Right answers, but every so many questions of a step get `how` for their first rounds."""
+def failing(step, how="no", every=1):
+    """Right answers, but every so many questions of a step get `how`."""
 
-    def answer(prompt, before):
-        question = prompt.split("\n\nYou answered")[0]
-        bad = step_of(prompt) == step and digest(question) % every == 0 and before < rounds
+    def answer(prompt):
+        bad = step_of(prompt) == step and digest(prompt.split("\n\nYou answered")[0]) % every == 0
         return how if bad else right(prompt)
 
     return answer
@@ -143,31 +134,9 @@ def test_a_fault_is_left_out_and_counted(tmp_path, step):
 
 def test_nothing_left_is_one_error_and_no_file(tmp_path):
     with pytest.raises(InputError, match=r"tools: 0 of") as caught:
-        write(tmp_path / "world", Scripted(failing("tools", every=1)))
+        write(tmp_path / "world", Scripted(failing("tools")))
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
-
-
-def test_whatever_the_model_answers_the_world_is_valid_or_there_is_one_error(tmp_path):
-    rng = np.random.default_rng(0)
-    values = [None, "", [], {}, 7, -1.5, "\u2028", "a" * 300, [[]], "2023-12-01T10:00:00", "<b>"]
-
-    def answer(wrong, prompt, before):
-        good = right(prompt)
-        if rng.random() >= wrong:
-            return [good, f"```json\n{good}\n```", f"Here: {good} OK?"][rng.integers(3)]
-        made = json.loads(good)
-        damage = json.dumps(made | {list(made)[rng.integers(len(made))]: values[rng.integers(len(values))]})
-        return [damage, good[: len(good) // 2], HOSTILE[rng.integers(len(HOSTILE))]][rng.integers(3)]
-
-    for wrong in (0.1, 0.8):
-        message = ""
-        try:
-            write(tmp_path / "world", Scripted(partial(answer, wrong)), n=4, training=6, evaluation=3)
-            frames(read_world(tmp_path / "world"))
-        except InputError as error:
-            message = str(error)
-        assert ("is left of what the model wrote" in message) == bool(message)
 
 
 def test_a_request_names_entries_of_the_persona_only(simulated):
@@ -208,8 +177,7 @@ def test_the_simulators_own_labels_are_right_and_others_are_not(simulated):
             api, arguments = parse_call(gold.plan)
             truth[question.text] = json.dumps({"api": api} if step == "tools" else arguments)
         for answer, expected in ((truth.get, True), (lambda prompt: "no", False)):
-            model = Scripted(lambda prompt, before, answer=answer: answer(prompt))
-            answers = ask(model, questions[step], max_new_tokens=9, rounds=0)
+            answers = ask(Scripted(answer), questions[step], max_new_tokens=9, rounds=0)
             assert {is_right(step, *pair, TOOLBOX) for pair in zip(answers, labels, strict=True)} == {expected}
     guessed = ask(Scripted(), questions["plans"], max_new_tokens=9)
     assert not any(is_right("plans", *pair, TOOLBOX) for pair in zip(guessed, labels, strict=True))

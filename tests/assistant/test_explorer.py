@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.explorer import Assistant, open_assistant
+from lib.assistant.explorer import Assistant
 from lib.assistant.planner import SETTINGS
 from lib.assistant.world import frames, read_world
-from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.inputs import InputError
-from lib.workbook.parameters import Parameters
 
 
 class ByOpens:
@@ -71,8 +69,3 @@ def test_labels_add_the_upper_bounds_and_a_verdict(assistant):
     assert answer.loc["lower_bound", "failure"] == "unparsed"
     with pytest.raises(InputError, match="nobody who asks is called 'c'"):
         assistant.question(7, "c")
-
-
-def test_missing_artifacts_are_named_with_their_notebooks(tmp_path):
-    with pytest.raises(ArtifactError, match=r"05_lambdamart_rrf \(lambdamart.jsonl.*run `make report PROFILE=smoke`"):
-        open_assistant(Workbook("explore_assistant", Parameters(profile="smoke"), tmp_path))

@@ -50,19 +50,22 @@ def write(tmp_path, tiny, tables):
     """Writes what notebooks 01, 03 and 06 leave, of which the last two depend on `seed`; returns the folder."""
 
     def write(tables=tables, seed=0):
-        world = Workbook("01_data_gen", notebook_parameters("01_data_gen", profile="tiny"), tmp_path)
-        for name in ("queries", "gold", "other_plans", "items", "opens", "people", "toolbox"):
-            world.write(name, tables[name])
-        queries = tables["queries"]["query"]
-        cot = pd.DataFrame({"query": queries.head(9), "split": "training", "writer": "cot_distilled"})
-        written = Workbook("03_cot_augmentation", notebook_parameters("03_cot_augmentation", profile="tiny"), tmp_path)
-        written.write("cot", cot.assign(text=f"Check 'Notes' {seed}."))
-        tools = Workbook("06_tool_retrieval", notebook_parameters("06_tool_retrieval", profile="tiny"), tmp_path)
-        apis = tables["toolbox"]["api"].to_numpy(dtype=object)
-        settings = ("query_only", "query_plus_context")
-        rankings = [ranked(queries, apis, 3, seed).assign(setting=setting) for setting in settings]
-        tools.write("tool_rankings", pd.concat(rankings, ignore_index=True))
-        tools.write("retrieved_context", ranked(queries, tables["items"]["item"].to_numpy(dtype=object), 2, seed))
+        queries, apis, items = (
+            tables[name][key].to_numpy(dtype=object)
+            for name, key in (("queries", "query"), ("toolbox", "api"), ("items", "item"))
+        )
+        cot = pd.DataFrame({"query": queries[:9], "split": "training", "writer": "cot_distilled"})
+        rankings = [
+            ranked(queries, apis, 3, seed).assign(setting=name) for name in ("query_only", "query_plus_context")
+        ]
+        context, worded = ranked(queries, items, 2, seed), cot.assign(text=f"Check 'Notes' {seed}.")
+        tools = {"tool_rankings": pd.concat(rankings, ignore_index=True), "retrieved_context": context}
+        world = {name: frame for name, frame in tables.items() if name != "provenance"}
+        left = {"01_data_gen": world, "03_cot_augmentation": {"cot": worded}, "06_tool_retrieval": tools}
+        for notebook, some in left.items():
+            book = Workbook(notebook, notebook_parameters(notebook, profile="tiny"), tmp_path)
+            for name, frame in some.items():
+                book.write(name, frame)
         return tmp_path
 
     return write
@@ -169,42 +172,29 @@ def test_a_world_that_is_too_small_says_so(write, tiny):
 
 
 @pytest.fixture
-def profile(tmp_path):
-    """A project with a profile; returns its folder."""
+def notebooks(tmp_path, monkeypatch):
+    """The files that the notebooks of a project with a profile were asked for; none runs."""
     (tmp_path / "notebooks" / "profiles").mkdir(parents=True)
     (tmp_path / "notebooks" / "profiles" / "tiny.yaml").write_text("profile: tiny\n")
-    return tmp_path
-
-
-@pytest.fixture
-def notebooks(monkeypatch):
-    """The files that notebooks were asked for; none runs."""
     asked = []
     monkeypatch.setattr(command, "run_notebooks", lambda profile, files, root: asked.extend(files))
     return asked
 
 
-def test_what_is_missing_is_made_first_and_its_notebooks_are_named(profile, notebooks, capsys):
+def test_what_is_missing_is_made_first_and_its_notebooks_are_named(tmp_path, notebooks, capsys):
     part = assistant_recipes()["planner-4338"]
     with pytest.raises(command.ArtifactError, match=r"01_data_gen \(.*03_cot_augmentation \(cot.parquet\); 06_tool"):
-        command.world_of("tiny", part.notebook, part.needs, root=profile)
+        command.world_of("tiny", part.notebook, part.needs, root=tmp_path)
     assert "data/generated/tiny/tool_rankings.parquet" in notebooks
     assert "by notebooks up to 06_tool_retrieval" in capsys.readouterr().out
 
 
-def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write, profile, notebooks, monkeypatch):
+def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write, tmp_path, notebooks, monkeypatch):
     write()
     part = assistant_recipes()["planner-4338"]
     for anew in (False, True):
-        command.world_of("tiny", part.notebook, part.needs, anew, profile)
+        command.world_of("tiny", part.notebook, part.needs, anew, tmp_path)
         assert len(notebooks) == (10 if anew else 0)
     monkeypatch.setattr(command, "run_notebooks", lambda *_: 1)
     with pytest.raises(command.ArtifactError, match="a notebook failed"):
-        command.world_of("tiny", part.notebook, part.needs, True, profile)
-
-
-def test_an_unknown_part_is_an_error_that_names_what_there_is(capsys):
-    assert command.make_parts(["smoke", "planner-433"]) == 1
-    said = capsys.readouterr().err
-    assert "no part is called planner-433; did you mean planner-4338?" in said
-    assert "cot_writer-2000, planner-4338" in said
+        command.world_of("tiny", part.notebook, part.needs, True, tmp_path)

@@ -66,12 +66,6 @@ def test_what_has_nothing_to_learn_from_or_to_be_asked_is_not_trained(training):
     assert list(bare) == ["finetuned", "half_0", "unseen_0", "unseen_1", "permuted"]
 
 
-def test_chains_are_those_of_the_writer_that_wrote_for_training(training):
-    zero, lessons = COT.assign(writer="cot", split="evaluation", text="No."), lessons_of(training, asked_by("xy", []))
-    taken = encoder_sets(lessons, pd.concat([zero, COT]), [])["finetuned_cot"]
-    assert [part["text"].item() for part in taken] == ["what? Look here."] * 2
-
-
 @pytest.fixture(scope="module")
 def lessons(small_world, tiny):
     """In three folds of topics: every two of five would be twenty encoders."""

@@ -317,8 +317,3 @@ def test_a_cosine_that_is_missing_where_there_must_be_one_is_no_zero():
     values[1] = NAN
     with pytest.raises(ValueError, match=f"{name}: 1 of . pairs have no cosine"):
         cross_fitted(Seven, ARRAYS | {name: values})
-
-
-def test_without_encoders_of_every_fold_nothing_is_cross_fitted():
-    for name in ARRAYS:
-        assert cross_fitted(Seven, {other: ARRAYS[other] for other in ARRAYS if other != name}) is None

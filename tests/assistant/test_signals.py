@@ -7,46 +7,28 @@ import pandas as pd
 import pytest
 
 from lib.assistant.schemas import APPS, PLACES
-from lib.assistant.signals import (
-    HABITUAL,
-    HALF_LIFE,
-    HOUR_BANDWIDTH,
-    NUMERICAL,
-    rank_within,
-    signals,
-)
+from lib.assistant.signals import HABITUAL, HALF_LIFE, HOUR_BANDWIDTH, NUMERICAL, rank_within, signals
 from lib.retrieval.stores import candidate_pairs
 
 
-def random_task(seed: int = 0, n_personas: int = 3, n_items: int = 18, n_queries: int = 8, n_opens: int = 150):
+def random_task(seed: int = 0):
     """(queries, items, opens): some items never opened, some opens after the queries, some of unknown items."""
     rng = np.random.default_rng(seed)
 
-    def times(n, first, last):
-        minutes = rng.integers(0, int((pd.Timestamp(last) - pd.Timestamp(first)).total_seconds() // 60), size=n)
-        return pd.Series(pd.Timestamp(first) + pd.to_timedelta(minutes, unit="min"))
+    def at_times(frame, first, days):
+        minutes = rng.integers(days * 1440, size=len(frame))
+        time = pd.Timestamp(first) + pd.to_timedelta(minutes, unit="min")
+        return frame.assign(time=time, place=rng.choice(PLACES[:3], len(frame)))
 
-    items = pd.DataFrame(
-        {
-            "item": [f"i{i}" for i in rng.permutation(n_items)],
-            "persona": [f"p{i % n_personas}" for i in range(n_items)],
-            "app": rng.choice(APPS, size=n_items),
-        }
+    items = pd.DataFrame({"item": [f"i{i}" for i in rng.permutation(18)], "persona": ["p0", "p1", "p2"] * 6})
+    queries = pd.DataFrame({"query": [f"q{i}" for i in range(8)], "persona": [f"p{i % 3}" for i in range(8)]})
+    queries = at_times(queries, "2024-01-10", 7)
+    opens = pd.DataFrame({"item": rng.choice([*items["item"][:14], "unknown"], size=150)})
+    return (
+        queries.assign(weekday=queries["time"].dt.day_of_week),
+        items.assign(app=rng.choice(APPS, size=18)),
+        at_times(opens, "2023-11-20", 55),
     )
-    queries = pd.DataFrame(
-        {
-            "query": [f"q{i}" for i in range(n_queries)],
-            "persona": [f"p{i % n_personas}" for i in range(n_queries)],
-            "time": times(n_queries, "2024-01-10", "2024-01-17"),
-            "place": rng.choice(PLACES[:3], size=n_queries),
-        }
-    )
-    queries["weekday"] = queries["time"].dt.day_of_week
-    opened = rng.choice([*items["item"].iloc[: n_items - 4], "unknown"], size=n_opens)
-    opens = pd.DataFrame(
-        {"item": opened, "time": times(n_opens, "2023-11-20", "2024-01-14"), "place": rng.choice(PLACES[:3], n_opens)}
-    )
-    return queries, items, opens
 
 
 def signals_of(queries, items, opens, **text_scores) -> pd.DataFrame:
@@ -72,7 +54,8 @@ def slow_signals(queries, items, opens) -> dict[tuple[str, str], dict[str, float
         hour = query.time.hour + query.time.minute / 60
         for item in mine:
             log = logs[item.item]
-            row = dict.fromkeys(NUMERICAL + HABITUAL, 0.0)
+            counts = dict.fromkeys((name for name in HABITUAL if name.endswith("_count")), 0.0)
+            row = dict.fromkeys(NUMERICAL + HABITUAL, math.nan)
             row["app"], row["place"] = APPS.index(item.app), PLACES.index(query.place)
             row["day_part"], row["weekend"] = query.time.hour // 6, int(query.time.day_of_week >= 5)
             row["opens"] = len(log)
@@ -86,17 +69,17 @@ def slow_signals(queries, items, opens) -> dict[tuple[str, str], dict[str, float
                 kind = float((o.time.day_of_week >= 5) == (query.time.day_of_week >= 5))
                 place = float(o.place == query.place)
                 age = (query.time - o.time).total_seconds() / 86400
-                row["hour_count"] += near
-                row["weekday_count"] += weekday
-                row["day_kind_count"] += kind
-                row["place_count"] += place
-                row["hour_place_count"] += near * place
-                row["hour_weekday_count"] += near * weekday
-                row["moment_count"] += near * place * kind
-                row["moment_recent_count"] += near * place * kind * 0.5 ** (age / HALF_LIFE)
-            for name in [name for name in row if name.endswith("_count")]:
-                row[name.replace("_count", "_share")] = row[name] / len(log) if log else math.nan
+                counts["hour_count"] += near
+                counts["weekday_count"] += weekday
+                counts["day_kind_count"] += kind
+                counts["place_count"] += place
+                counts["hour_place_count"] += near * place
+                counts["hour_weekday_count"] += near * weekday
+                counts["moment_count"] += near * place * kind
+                counts["moment_recent_count"] += near * place * kind * 0.5 ** (age / HALF_LIFE)
+            row |= counts
             if log:
+                row |= {name.replace("_count", "_share"): count / len(log) for name, count in counts.items()}
                 first, last = min(o.time for o in log), max(o.time for o in log)
                 row["days_behind_latest_open"] = (latest - last).total_seconds() / 86400
                 row["days_of_use"] = (last - first).total_seconds() / 86400
@@ -110,11 +93,6 @@ def slow_signals(queries, items, opens) -> dict[tuple[str, str], dict[str, float
                 row["weekday_correlation"] = slow_pearson(used, [query.time.day_of_week == day for day in range(7)])
                 used = [sum(o.place == place for o in log) for place in PLACES]
                 row["place_correlation"] = slow_pearson(used, [query.place == place for place in PLACES])
-            else:
-                for name in ("days_behind_latest_open", "days_of_use"):
-                    row[name] = math.nan
-                for name in ("hour", "weekday", "place"):
-                    row[f"{name}_correlation"] = math.nan
             rows[query.query, item.item] = row
     return rows
 

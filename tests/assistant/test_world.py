@@ -4,7 +4,6 @@ meant to."""
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -13,14 +12,11 @@ from scipy import stats
 
 from lib.assistant import audit
 from lib.assistant.needs import alternatives
-from lib.assistant.personas import LOG_DAYS
 from lib.assistant.queries import HELD_OUT, held_out_needs, normal_text, qrels_of, split_phrasings
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API
 from lib.assistant.world import WORLDS, embed_worlds, frames, simulate
 from lib.retrieval.stores import relevant_pairs_mask
-from tests.assistant.conftest import HABITS_ALONE
-from tests.assistant.test_ranking import recall, task_of
 
 SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_queries": 90}
 
@@ -74,20 +70,6 @@ def test_held_out_needs_do_not_depend_on_the_others(cast):
     for seed, whole in enumerate(held):
         assert whole & set(names[::2]) <= held_out_needs(names[::2], seed)
     assert held_out_needs(["only"], 7) == {"only"}
-
-
-def test_opens_precede_the_end_of_the_log_and_queries_follow_the_data(world, tables, habitual_tables):
-    today = {persona.id: persona.today for persona in world.personas}
-    until = {persona.id: persona.log_until or persona.today for persona in world.personas}
-    queries = tables["queries"]
-    for part, ends in ((habitual_tables, today), (tables, until)):
-        persona = part["opens"]["item"].map(part["items"].set_index("item")["persona"])
-        assert (part["opens"]["time"] <= persona.map(ends)).all()
-        assert (persona.map(today) - part["opens"]["time"]).dt.days.max() <= LOG_DAYS
-        assert set(part["opens"]["item"]) == set(part["items"]["item"])
-    wait = queries["time"] - queries["persona"].map(today)
-    assert wait.between(timedelta(0), timedelta(days=7), inclusive="left").all()
-    assert (queries["weekday"] == queries["time"].dt.dayofweek).all()
 
 
 def test_habits_tell_in_queries_of_kind_habit_and_either_alone(habitual_tables):
@@ -161,14 +143,3 @@ def test_known_texts_are_looked_up_and_the_others_encoded_at_once():
     assert encoded == [["w", "x", "y"]]
     assert found["a"]["items"].tolist() == [[1, 1], [7, 7]]
     assert found["b"]["queries"].tolist() == [[0, 0], [1, 1]]
-
-
-@pytest.mark.slow
-def test_without_habit_lambdamart_loses_its_edge(data):
-    found = []
-    for level in (1.0, 0.0):
-        task = task_of(frames(simulate(data, WorldKnobs(**SMALL, **HABITS_ALONE, habit_strength=level))))
-        every = np.ones(len(task.pairs), dtype=bool)
-        runs = {"lambdamart": task.rank(task.cross_fit(every), every)}
-        found.append(recall(task, runs)["lambdamart"])
-    assert found[0] > found[1] + 15
