@@ -10,15 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.assistant.audit import stands_in
-from lib.assistant.needs import (
-    clock_words,
-    day_word,
-    draw_moment,
-    fill_template,
-    parse_call,
-    read_needs,
-    slots_of,
-)
+from lib.assistant.needs import clock_words, day_word, draw_moment, fill_template, parse_call, read_needs, slots_of
 from lib.assistant.personas import LivedNeed, add_item, draw_life, draw_slot, furnish, moment_facts
 from lib.assistant.queries import Family, Query, label_query, print_call, say_something_new
 from lib.assistant.schemas import APPS, WorldKnobs

@@ -56,7 +56,6 @@ GOOD_API = "- {api: open_door, app: notes, description: Open a door.}\n"
     [
         (GOOD_API + GOOD_API, ["open_door", "more than once"]),
         ("- {api: a, app: notes, description: d, arguments: {x: {description: e, type: str}}}", ["arguments.x.type"]),
-        ("- {api: default, app: notes, description: d}", ["default", "reserved"]),
     ],
 )
 def test_wrong_toolbox(tmp_path, text, parts):

@@ -116,53 +116,31 @@ def test_logs_are_alike_where_they_are_opened_at_the_same_moments():
     assert elsewhere[0][0, 1] == 0
 
 
-def slow_neighbours(scores, matrix, ties):
-    """The features of one query, item by item."""
-    n, rows = len(scores), []
-    for i in range(n):
-        others = sorted((j for j in range(n) if j != i), key=lambda j: (-scores[j], ties[j]))
-        weight = np.exp([scores[j] for j in others])
-        near = matrix[i, others[0]]
-        rows.append((near, near, np.average([matrix[i, j] for j in others], weights=weight)))
-    return np.array(rows)
-
-
-def test_an_item_is_compared_with_the_best_other():
+def test_an_item_is_compared_with_the_others_and_they_pass_on_what_they_score():
+    """Against one item at a time."""
     rng = np.random.default_rng(1)
-    vectors = unit(rng.normal(size=(5, 3)))
-    logs = unit(rng.random((2, 5, 4)))
-    logs = logs @ logs.transpose(0, 2, 1)
-    rows, state = np.arange(15).reshape(3, 5), np.array([1, 0, 1])
-    scores = rng.normal(size=(3, 5))
-    scores[0, 1:4] = 2.0  # ties among the best
-    ties = np.array([9, 1, 7, 3, 5], dtype=np.uint64)
-    part = Alike(rows, ties, vectors @ vectors.T, logs, state)
-    found, _ = neighbour_features(scores.ravel(), {}, [part])
-    for query in range(3):
-        for group, matrix in (("text", part.text), ("log", logs[state[query]])):
-            names = [f"{group}_{name}" for name in ("nearest", "top", "all")]
-            slow = slow_neighbours(scores[query], matrix, ties)
-            fast = np.column_stack([found[name][rows[query]] for name in names])
-            np.testing.assert_allclose(fast, slow, atol=1e-12)
-
-
-def test_neighbours_pass_on_what_they_score():
-    rng = np.random.default_rng(1)
-    vectors = unit(rng.normal(size=(4, 3)))
-    part = Alike(np.arange(8).reshape(2, 4), np.arange(4, dtype=np.uint64), vectors @ vectors.T, np.eye(4)[None],
-                 np.zeros(2, dtype=int))  # fmt: skip
-    relative = {"semantic_z": rng.normal(size=8), "opens_z": np.ones(8)}
-    relative["semantic_z"][5] = np.nan  # counts as the mean
-    _, found = neighbour_features(np.zeros(8), relative, [part])
-    assert list(found) == ["text_passes_semantic", "log_passes_semantic"]
-    scores = np.nan_to_num(relative["semantic_z"]).reshape(2, 4)
-    for query in range(2):
-        for item in range(4):
-            others = [other for other in range(4) if other != item]
-            weights = np.exp(SHARPNESS * part.text[item, others])
-            mean = np.average(scores[query, others], weights=weights)
-            assert found["text_passes_semantic"][4 * query + item] == pytest.approx(mean)
-            assert found["log_passes_semantic"][4 * query + item] == pytest.approx(scores[query, others].mean())
+    vectors, logs = unit(rng.normal(size=(5, 3))), unit(rng.random((2, 5, 4)))
+    rows, ties = np.arange(15).reshape(3, 5), np.array([9, 1, 7, 3, 5], dtype=np.uint64)
+    part = Alike(rows, ties, vectors @ vectors.T, logs @ logs.transpose(0, 2, 1), np.array([1, 0, 1]))
+    first, signal = rng.normal(size=15), rng.normal(size=15)
+    first[1:4] = 2.0  # ties among the best
+    signal[6] = np.nan  # counts as the mean
+    near, passed = neighbour_features(first, {"semantic_z": signal, "opens_z": np.ones(15)}, [part])
+    assert list(passed) == ["text_passes_semantic", "log_passes_semantic"]
+    for query, mine in enumerate(rows):
+        for group, matrix in (("text", part.text), ("log", part.log[part.state[query]])):
+            for item in range(5):
+                others = sorted({*range(5)} - {item}, key=lambda other: (-first[mine[other]], ties[other]))
+                alike = matrix[item, others]
+                scored = np.nan_to_num(signal[mine[others]])
+                slow = {
+                    "nearest": alike[0],
+                    "top": alike[0],
+                    "all": np.average(alike, weights=np.exp(first[mine[others]])),
+                    "passes_semantic": np.average(scored, weights=np.exp(SHARPNESS * alike)),
+                }
+                fast = {name: (near | passed)[f"{group}_{name}"][mine[item]] for name in slow}
+                assert fast == pytest.approx(slow)
 
 
 def test_scores_are_taken_relative_to_the_query():
@@ -230,10 +208,10 @@ def test_no_query_is_ranked_by_what_learned_from_its_topic(task, alike, adapted,
 
 def test_the_cosines_of_each_fold_go_to_the_queries_about_that_fold_alone(task, alike):
     """Told by cosines of its own fold the stage finds all, by those of others it would not."""
-    learned = {fold: task.training & (task.topic_fold != fold) for fold in np.unique(task.topic_fold)}
-    rows = {fold: here | task.evaluation & (task.topic_fold == fold) for fold, here in learned.items()}
     told = task.relevant + 0.01 * np.random.default_rng(0).normal(size=len(task.pairs))  # knows the labels
-    told_each = {fold: np.where(here, told, 0.0) for fold, here in rows.items()}
+    told_each = {
+        fold: np.where(task.training ^ (task.topic_fold == fold), told, 0.0) for fold in np.unique(task.topic_fold)
+    }
     assert recall(task, scores_on_new_topics(task, alike, {"second": told_each})["second"]) > 95
 
 

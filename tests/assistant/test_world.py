@@ -88,10 +88,7 @@ def test_habits_tell_in_queries_of_kind_habit_and_either_alone(habitual_tables):
         assert lift["meaning"] == pytest.approx(0, abs=0.04)
 
 
-def test_ids_texts_and_visible_frames_hold_no_label(tables):
-    assert list(tables["items"]) == ["persona", "item", "app", "title", "text", "shown"]
-    assert list(tables["opens"]) == ["item", "time", "place"]
-    assert list(tables["queries"]) == ["query", "persona", "split", "text", "time", "weekday", "place"]
+def test_ids_texts_and_numbers_hold_no_label(tables):
     for frame, column, tail in (("items", "item", r"[0-9a-f]{8}"), ("queries", "query", r"q\d+")):
         assert tables[frame][column].str.fullmatch(rf"p\d{{4}}-{tail}").all()
         assert (tables[frame][column].str.split("-").str[0] == tables[frame]["persona"]).all()
@@ -129,17 +126,12 @@ def test_neither_order_nor_number_nor_recency_of_opens_tells_gold(world, habitua
 
 
 def test_known_texts_are_looked_up_and_the_others_encoded_at_once():
-    encoded = []
-
-    def encode(texts):
-        encoded.append(texts)
-        return np.arange(len(texts))[:, None] * np.ones(2)
-
+    texts = {"a": (["x", "known"], ["y"]), "b": (["y"], ["w", "x"])}
     worlds = {
-        "a": {"items": pd.DataFrame({"text": ["x", "known"]}), "queries": pd.DataFrame({"text": ["y"]})},
-        "b": {"items": pd.DataFrame({"text": ["y"]}), "queries": pd.DataFrame({"text": ["w", "x"]})},
+        name: {"items": pd.DataFrame({"text": items}), "queries": pd.DataFrame({"text": queries})}
+        for name, (items, queries) in texts.items()
     }
-    found = embed_worlds(worlds, encode, {"known": np.array([7.0, 7.0])})
-    assert encoded == [["w", "x", "y"]]
+    places = {("w", "x", "y"): np.arange(3)[:, None] * np.ones(2)}
+    found = embed_worlds(worlds, lambda fresh: places[tuple(fresh)], {"known": np.array([7.0, 7.0])})
     assert found["a"]["items"].tolist() == [[1, 1], [7, 7]]
     assert found["b"]["queries"].tolist() == [[0, 0], [1, 1]]
