@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter
 from scipy import stats
 
 from lib.assistant.needs import ROLES, Habit, Keep, Need, Texts, Wording, fill_template, read_needs, slots_of
-from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, Apps, Item, Moment, Person, Persona, Place, WorldKnobs
+from lib.assistant.schemas import APPS, ITEM_TYPES, PLACES, App, Item, Moment, Person, Place, WorldKnobs
 from lib.assistant.toolbox import Toolbox
 from lib.workbook.inputs import read_yaml
 
@@ -441,12 +441,3 @@ def open_more(life: Life, relevant: Sequence[str], rng: np.random.Generator, ask
         last = min(item.shown, life.today) if app in ("google", "music", "phone_call") else life.today
         if first < last:
             item.add_opens(draw_moments(None, first, last, size, life.places, 0.0, rng))
-
-
-def write_down(life: Life) -> Persona:
-    """The finished persona; items of an app stand in order of the time they show, the opens of an item in order."""
-    items = {app: sorted(life.items[app], key=lambda item: (item.shown, item.id)) for app in life.items}
-    last = max((item.opens[-1].time for some in items.values() for item in some), default=life.today)
-    log_until = last if last > life.today else None
-    people, apps = list(life.people.values()), Apps.model_validate(items)
-    return Persona(**life.profile, today=life.today, log_until=log_until, people=people, apps=apps)

@@ -145,17 +145,11 @@ def neighbour_features(
 def learned_scores(
     task: RankingTask, vectors: Mapping[str, np.ndarray], retrained: Mapping[str, np.ndarray], kept: Kept
 ) -> tuple[dict[str, np.ndarray], dict[str, LambdaMART]]:
-    """What every method that learns from usage makes of all pairs, unless it is kept.
-
-    Args:
-        vectors: unit-length embeddings of items and queries, in frame order.
-        retrained: what `cross_fitted` takes of fine-tuned encoders; none: no `lambdamart_2_finetuned`.
-
-    Returns:
-        scores that rank the pairs, `known <method>` and `new <method>`: of evaluation queries on known and on new
-        topics, of training queries out of fold; and the rankers of all training queries: `WHOLE`, one a store, and
-        `lambdamart_2`.
-    """
+    """What every method that learns from usage makes of all pairs, unless it is kept: scores that rank them, `known
+    <method>` and `new <method>`, of evaluation queries on known and on new topics, of training queries out of fold; and
+    the rankers of all training queries: `WHOLE`, one a store, and `lambdamart_2`. `vectors` are unit-length embeddings
+    of items and queries, in frame order, `retrained` what `cross_fitted` takes of fine-tuned encoders; none: no
+    `lambdamart_2_finetuned`."""
     whole = kept.rankers("whole", lambda: {WHOLE: task.learn()})[WHOLE]
     made: dict[str, LambdaMART] = {}
 

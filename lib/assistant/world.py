@@ -23,10 +23,10 @@ import numpy as np
 import pandas as pd
 
 from lib.assistant.needs import GROUPS, Group, Kind, parse_call
-from lib.assistant.personas import Provenance, draw_capacities, draw_life, read_cast, write_down
+from lib.assistant.personas import Provenance, draw_capacities, draw_life, read_cast
 from lib.assistant.plans import ast_match
 from lib.assistant.queries import Asked, Gold, OtherPlan, Query, live_and_ask, split_phrasings
-from lib.assistant.schemas import Person, Persona, WorldKnobs, read_personas
+from lib.assistant.schemas import Apps, Person, Persona, WorldKnobs, read_personas
 from lib.assistant.toolbox import DEFAULT_API, Toolbox
 from lib.workbook.inputs import InputError, read_records, validated
 
@@ -139,7 +139,12 @@ def simulate(data: str | Path, knobs: WorldKnobs, progress: Callable = iter, sid
             world.queries.append(query)
             world.gold.append(gold)
             world.sides[query.id] = side
-        world.personas.append(write_down(life))
+        # Items of an app stand in order of the time that they show; the log may go on after the data were collected.
+        items = {app: sorted(some, key=lambda item: (item.shown, item.id)) for app, some in life.items.items()}
+        last = max((item.opens[-1].time for some in items.values() for item in some), default=life.today)
+        log_until = last if last > life.today else None
+        people, apps = list(life.people.values()), Apps.model_validate(items)
+        world.personas.append(Persona(**life.profile, today=life.today, log_until=log_until, people=people, apps=apps))
         world.provenance += life.provenance
     return world
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from lib.assistant.personas import read_cast
+from lib.assistant.ranking import RankingTask
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate
 from lib.retrieval.dense import encode, load_encoder
@@ -82,6 +83,24 @@ def make_world(data):
 def world(make_world):
     """A world of seed 7 at a third of the published size."""
     return make_world(seed=7, **SIZES)
+
+
+@pytest.fixture(scope="session")
+def small_tables(make_world):
+    return frames(make_world(seed=3, n_personas=40, n_training_queries=150, n_evaluation_queries=60))
+
+
+@pytest.fixture(scope="session")
+def drawn_vectors(small_tables):
+    """Embeddings of its items and queries that say nothing."""
+    drawn = {name: np.random.default_rng(n).normal(size=(len(small_tables[name]), 8))
+             for n, name in enumerate(("items", "queries"))}  # fmt: skip
+    return {name: vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for name, vectors in drawn.items()}
+
+
+@pytest.fixture(scope="session")
+def task(small_tables, drawn_vectors):
+    return RankingTask.of_world(small_tables, drawn_vectors, cutoff=10, seed=7, folds=2)
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,6 @@ import pandas as pd
 import pytest
 
 from lib.assistant import audit
-from lib.assistant.schemas import WorldKnobs
-from lib.assistant.world import frames, simulate
-
-
-@pytest.fixture(scope="module")
-def small(data):
-    return frames(simulate(data, WorldKnobs(n_personas=40, n_training_queries=160, n_evaluation_queries=40)))
 
 
 @pytest.mark.parametrize(
@@ -35,11 +28,11 @@ def test_where_arguments_stand(text, call, source):
     assert audit.argument_sources(queries, gold)["q"] == source
 
 
-def test_what_both_sides_have_is_counted(small):
-    queries = small["queries"].copy()
+def test_what_both_sides_have_is_counted(small_tables):
+    queries = small_tables["queries"].copy()
     flipped = queries["query"].isin(queries["query"][::2])
     queries["split"] = queries["split"].where(~flipped, "evaluation")
-    found = audit.shared_values(small | {"queries": queries}).set_index("what")
+    found = audit.shared_values(small_tables | {"queries": queries}).set_index("what")
     both = queries.groupby("persona")["split"].nunique() == 2
     assert found.loc["personas", "shared"] == both.sum() > 0
     assert found.loc["query texts", "shared"] == 0
@@ -50,8 +43,8 @@ def reading(query, reader="A", proposed="label", label="h", **answers):
     return {"reader": reader, "query": query, "label": label, "proposed": proposed, **given}
 
 
-def test_agreement_is_cohens_over_what_is_asked_as_it_was_read(small):
-    queries, gold = small["queries"], small["gold"]
+def test_agreement_is_cohens_over_what_is_asked_as_it_was_read(small_tables):
+    queries, gold = small_tables["queries"], small_tables["gold"]
     rows = queries.merge(gold, on="query")[["query", "text", "time", "place", "relevant", "plan"]].head(7)
     hashes = {}
     for query, text, time, place, relevant, plan in rows.itertuples(index=False):

@@ -12,7 +12,6 @@ from lib.assistant.data_writer import (
     is_right,
     kept_trials,
     query_question,
-    rehearse,
     thought_question,
     trials,
     write_world,
@@ -21,7 +20,6 @@ from lib.assistant.needs import parse_call
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import read_world, simulate
-from lib.generation.remote import DryRun
 from lib.generation.structured import AnswerError, ask, read_answer
 from lib.workbook.inputs import InputError
 from tests.assistant.conftest import ROOT
@@ -190,10 +188,3 @@ def test_kept_answers_are_those_to_the_kept_questions():
     assert table.groupby("step")["valid"].mean()["plans"] == 1
     assert table.groupby("step")["right"].mean()[["tools", "plans"]].between(0.1, 0.9).all()
     assert kept_trials(ROOT, 8).empty
-
-
-def test_a_written_world_is_rehearsed_on_a_simulated_one(simulated):
-    model = DryRun("m", price_in=1.0, price_out=1.0)
-    rehearse(model, simulated, 7)
-    assert model.counters.calls > 4 + 4 * 10, "a question a persona, four a query, and those for items"
-    assert model.counters.cost > 0

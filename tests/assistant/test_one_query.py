@@ -5,24 +5,19 @@ import pandas as pd
 import pytest
 
 from lib.assistant.one_query import STEPS, PersonaIndex, context_costs, time_queries
-from lib.assistant.ranking import STORES, WHOLE, RankingTask
+from lib.assistant.ranking import STORES, WHOLE
 from lib.assistant.second_stage import alike_by_persona, fit_second
 from lib.assistant.signals import signals
-from lib.assistant.world import frames
 from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.stores import rank_pairs
-from tests.assistant.test_ranking import unit
 
 FUSION = Fusion((WHOLE, STORES, "semantic"), 5, (2.0, 1.0, 1.0))
 
 
 @pytest.fixture(scope="module")
-def batch(make_world):
+def batch(task, drawn_vectors):
     """A small world ranked in one go, its vectors and a ranker trained on it."""
-    world = frames(make_world(seed=5, n_personas=30, n_training_queries=120, n_evaluation_queries=40))
-    vectors = {"items": unit(len(world["items"]), 0), "queries": unit(len(world["queries"]), 1)}
-    task = RankingTask.of_world(world, vectors, 10, seed=0, folds=2)
-    return task, vectors, task.learn()
+    return task, drawn_vectors, task.learn()
 
 
 def index_of(batch, persona):

@@ -11,31 +11,14 @@ from lib.assistant.ranking import (
     STORES,
     WHOLE,
     Kept,
-    RankingTask,
     fusions,
     predict_by_store,
     rankings_to_fuse,
     store_rankers,
 )
 from lib.assistant.signals import feature_groups
-from lib.assistant.world import frames
 from lib.evaluation.comparison import per_query_scores
 from lib.retrieval.fusion import Fusion, choose_fusion
-
-
-def unit(rows, seed):
-    vectors = np.random.default_rng(seed).normal(size=(rows, 8))
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def task_of(world, **how):
-    vectors = {"items": unit(len(world["items"]), 0), "queries": unit(len(world["queries"]), 1)}
-    return RankingTask.of_world(world, vectors, **({"cutoff": 10, "seed": 7, "folds": 2} | how))
-
-
-@pytest.fixture(scope="module")
-def task(make_world):
-    return task_of(frames(make_world(seed=3, n_personas=40, n_training_queries=150, n_evaluation_queries=60)))
 
 
 @pytest.fixture(scope="module")
