@@ -56,15 +56,6 @@ class Assistant:
         gold = self.tables["gold"].set_index("query").loc[query["query"]]
         return pd.concat([query, gold.drop(["split", "kind"], errors="ignore")])
 
-    def context(self, request: pd.DataFrame) -> pd.DataFrame:
-        """The items of the persona that asks, the likeliest first (columns query, item, rank), for a request of one
-        row: query, persona, text, time, place."""
-        own = self.tables["items"].merge(request[["persona"]], on="persona")
-        pairs = candidate_pairs(request, own, on="persona")
-        cosine = cosine_of_pairs(pairs, self.encode(request["text"].tolist()), self.encode(own["text"].tolist()))
-        scores = {"bm25t": bm25t_scores(pairs, request, own, ["persona"], self.bm25_b), "semantic": cosine}
-        return rank_pairs(pairs, self.ranker.predict(signals(pairs, request, own, self.tables["opens"], scores)))
-
     def answer(
         self, persona: str, text: str, time: datetime, place: str, labels: pd.Series | None = None
     ) -> pd.DataFrame:
@@ -76,7 +67,12 @@ class Assistant:
         """
         asked = {"query": "typed", "persona": persona, "text": text, "time": time, "place": place}
         request = pd.DataFrame([asked])
-        retrieved = self.context(request)
+        own = self.tables["items"].merge(request[["persona"]], on="persona")
+        candidates = candidate_pairs(request, own, on="persona")
+        cosine = cosine_of_pairs(candidates, self.encode([text]), self.encode(own["text"].tolist()))
+        scores = {"bm25t": bm25t_scores(candidates, request, own, ["persona"], self.bm25_b), "semantic": cosine}
+        features = signals(candidates, request, own, self.tables["opens"], scores)
+        retrieved = rank_pairs(candidates, self.ranker.predict(features))
         found = retrieved.merge(self.tables["items"], on="item")
         texts = {"query_only": [text], "query_plus_context": with_context(request, found, WORDED["main"])}
         tools = self.tables["toolbox"].rename(columns={"api": "item"})
