@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant.one_query import STEPS, PersonaIndex, context_costs, time_queries
+from lib.assistant.one_query import PersonaIndex, context_costs
 from lib.assistant.ranking import STORES, WHOLE
-from lib.assistant.second_stage import alike_by_persona, fit_second
 from lib.assistant.signals import signals
 from lib.retrieval.fusion import Fusion, rank_per_store
 from lib.retrieval.stores import rank_pairs
@@ -14,25 +13,13 @@ from lib.retrieval.stores import rank_pairs
 FUSION = Fusion((WHOLE, STORES, "semantic"), 5, (2.0, 1.0, 1.0))
 
 
-@pytest.fixture(scope="module")
-def batch(task, drawn_vectors):
-    """A small world ranked in one go, its vectors and a ranker trained on it."""
-    return task, drawn_vectors, task.learn()
-
-
-def index_of(batch, persona):
-    task, vectors, _ = batch
-    rows = (task.items["persona"] == persona).to_numpy()
-    opens = task.opens[task.opens["item"].isin(task.items["item"][rows])]
-    return PersonaIndex(task.items[rows], opens, vectors["items"][rows])
-
-
 @pytest.mark.parametrize("row", [0, 99])
-def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
-    task, vectors, model = batch
-    query = task.queries.iloc[[row]].reset_index(drop=True)
-    index = index_of(batch, query["persona"].iloc[0])
-    scores = {"bm25t": index.bm25t(query["text"].iloc[0]), "semantic": index.vectors @ vectors["queries"][row]}
+def test_one_query_alone_gets_what_it_gets_among_all(task, drawn_vectors, row):
+    model, query = task.learn(), task.queries.iloc[[row]].reset_index(drop=True)
+    mine = (task.items["persona"] == query["persona"].item()).to_numpy()
+    opens = task.opens[task.opens["item"].isin(task.items["item"][mine])]
+    index = PersonaIndex(task.items[mine], opens, drawn_vectors["items"][mine])
+    scores = {"bm25t": index.bm25t(query["text"].iloc[0]), "semantic": index.vectors @ drawn_vectors["queries"][row]}
     alone = signals(index.pairs, query, index.items, index.opens, scores, index.log)
     rows = (task.pairs["query_row"] == row).to_numpy()
     pd.testing.assert_frame_equal(alone, task.features[rows].reset_index(drop=True))
@@ -48,26 +35,6 @@ def test_one_query_alone_gets_what_it_gets_among_all(batch, row):
         "semantic": rank_pairs(task.pairs[rows], task.text["semantic"][rows]),
     }
     assert index.fuse(FUSION, scores) == FUSION.of(runs)["item"].tolist()
-
-
-def test_every_step_of_every_query_is_timed(batch):
-    task, vectors, model = batch
-    alike = alike_by_persona(task, vectors["items"])
-    second, _ = fit_second(task, alike, model.predict(task.features), task.text["semantic"])
-    queries = task.queries.head(3)
-    indexes = {name: index_of(batch, name) for name in set(queries["persona"])}
-    asked = []
-
-    def encode(text):
-        asked.append(text)
-        return vectors["queries"][0]
-
-    rankers = {WHOLE: model, "notes": model, "lambdamart_2": second}
-    found = time_queries(indexes, queries, encode, rankers, FUSION)
-    assert set(found) == {name for names in STEPS.values() for name in names}
-    assert len(found) == 3
-    assert (found > 0).all(axis=None)
-    assert asked == [queries["text"].iloc[0], *queries["text"]], "the first one is slow, and timed twice"
 
 
 NAMES = ["encode", "cosine", "bm25t", "signals", "predict", "sort", "by_store", "fuse", "fuse_text", "second"]
