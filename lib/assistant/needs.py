@@ -115,26 +115,17 @@ class ItemTemplate:
 
 @dataclass(config=Strict.model_config)
 class Keep:
-    """One way in which a persona keeps the need's items, and the call (or two) that serves the need there.
-
-    Attributes:
-        also: further plans that serve the need as well.
-        calls: the plan as (API, {argument: template or literal}) pairs.
-        other_calls: likewise each plan of `also` that names items, with their names.
-        kind_of_plan: `simple` (one call), `complex` (two calls) or `default` (no API fits).
-        always: the items that a persona has for certain: the first, and those that the plan names.
-        room: how many items it needs in each app at least.
-    """
+    """One way in which a persona keeps the need's items, and the call (or two) that serves the need there."""
 
     items: Annotated[dict[str, ItemTemplate], Field(min_length=1, max_length=5)]
     plan: Plan
     weight: Annotated[float, Field(gt=0)] = 1.0
-    also: list[Plan] = field(default_factory=list)
-    calls: list[Call] = field(init=False)
-    other_calls: list[tuple[list[Call], set[str]]] = field(init=False)
-    kind_of_plan: str = field(init=False)
-    always: set[str] = field(init=False)
-    room: Counter[App] = field(init=False)
+    also: list[Plan] = field(default_factory=list)  # further plans that serve the need as well
+    calls: list[Call] = field(init=False)  # the plan as (API, {argument: template or literal}) pairs
+    other_calls: list[tuple[list[Call], set[str]]] = field(init=False)  # likewise of `also`, with the items it names
+    kind_of_plan: str = field(init=False)  # `simple` (one call), `complex` (two calls) or `default` (no API fits)
+    always: set[str] = field(init=False)  # items that a persona has for certain: the first, and those in the plan
+    room: Counter[App] = field(init=False)  # how many items it needs in each app at least
 
     def __post_init__(self) -> None:
         named = []
@@ -152,15 +143,8 @@ class Keep:
 
 @dataclass(config=Strict.model_config)
 class Need:
-    """A need; explicit where its phrasings are a list: they say all that its call takes.
-
-    Attributes:
-        when: what `{when}` may mean: days from now, 0 (today) to 6, and hours of the day, from and to.
-        same_day: its events take place on the day that its queries are about; all of them are voiced on one day.
-        cot: how an expert reasons about where to look: `informed` where the words name the matter, `blind` where not.
-        voiced: its phrasings by kind, as phrasing ids name it.
-        api_source: what decides the call: `need` alone, or the `place` where a persona keeps the matter.
-    """
+    """A need; explicit where its phrasings are a list: they say all that its call takes. Of its chains of thought those
+    are `informed` that fit words which name the matter, the others `blind`."""
 
     need: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     ask: Text
@@ -174,10 +158,10 @@ class Need:
     age: tuple[int, int] | None = None
     vars: dict[str, Texts] = field(default_factory=dict)
     said: dict[str, Texts] = field(default_factory=dict)
-    when: When = field(default_factory=dict)
-    same_day: bool = False
-    voiced: dict[str, list[str]] = field(init=False)
-    api_source: str = field(init=False)
+    when: When = field(default_factory=dict)  # what `{when}` may mean: days from now, 0 (today) to 6, hours of the day
+    same_day: bool = False  # its events are on the day that its queries are about, which are all voiced on one day
+    voiced: dict[str, list[str]] = field(init=False)  # its phrasings by kind, as phrasing ids name it
+    api_source: str = field(init=False)  # decides the call: the `need` alone, or the `place` where the matter is kept
     group: Group = field(init=False)
 
     def __post_init__(self) -> None:

@@ -38,13 +38,8 @@ STEPS = {
 
 
 class PersonaIndex:
-    """The stores of one persona, ready to be searched.
-
-    Args:
-        items, opens: columns item, app, text, and their log, columns item, time, place.
-        vectors: unit-length embeddings of the items, (items, dimensions).
-        b: BM25T's length normalisation.
-    """
+    """The stores of one persona, ready to be searched, from items (columns item, app, text), their log (columns item,
+    time, place), unit-length embeddings of the items, (items, dimensions), and BM25T's length normalisation."""
 
     def __init__(self, items: pd.DataFrame, opens: pd.DataFrame, vectors: np.ndarray, b: float = 0.75):
         order = np.argsort(items["item"].to_numpy(), kind="stable")
