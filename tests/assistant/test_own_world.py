@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 
 import pandas as pd
 import pytest
@@ -25,13 +27,6 @@ def refused(call, *parts) -> None:
     assert "\n" not in str(caught.value)
 
 
-def set_in(record, path, value):
-    *parents, last = path
-    for key in parents:
-        record = record[key]
-    record[last] = value
-
-
 @pytest.mark.parametrize(
     ("path", "value", "field"),
     [
@@ -43,7 +38,8 @@ def set_in(record, path, value):
 )
 def test_wrong_persona(records, write_world, path, value, field):
     records["personas"].reverse()
-    set_in(records["personas"][1], path, value)
+    *parents, last = path
+    functools.reduce(operator.getitem, parents, records["personas"][1])[last] = value
     folder = write_world(records)
     refused(lambda: read_personas(folder / "personas.jsonl"), "personas.jsonl", "line 2", field)
 

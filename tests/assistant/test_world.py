@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.metrics import roc_auc_score
 
 from lib.assistant import audit
 from lib.assistant.needs import alternatives
@@ -19,13 +20,6 @@ from lib.assistant.world import WORLDS, embed_worlds, frames, simulate
 from lib.retrieval.stores import relevant_pairs_mask
 
 SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_queries": 90}
-
-
-def auc(positive, score) -> float:
-    """Probability that a positive scores higher than a negative; ties count half."""
-    positive, ranks = np.asarray(positive), stats.rankdata(score)
-    n = positive.sum()
-    return (ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(positive) - n))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +92,7 @@ def test_ids_texts_and_numbers_hold_no_label(tables):
         assert ids.isdisjoint(re.findall(r"[\w/-]+", text.lower())), text
     number = tables["queries"]["query"].str.extract(r"q(\d+)$")[0].astype(int)
     for kind in ("meaning", "habit", "either"):
-        assert auc(tables["gold"]["kind"] == kind, number) == pytest.approx(0.5, abs=0.05)
+        assert roc_auc_score(tables["gold"]["kind"] == kind, number) == pytest.approx(0.5, abs=0.05)
 
 
 def test_neither_order_nor_number_nor_recency_of_opens_tells_gold(world, habitual_tables):
@@ -118,7 +112,7 @@ def test_neither_order_nor_number_nor_recency_of_opens_tells_gold(world, habitua
     live = usage[usage["source"] != "stale"]
     several = live[groups.transform("size")[live.index] > 1]
     for part, column in ((several, "position"), (several, "value"), (usage, "opens"), (live, "hours_ago")):
-        assert auc(part["gold"], part[column]) == pytest.approx(0.5, abs=0.03), column
+        assert roc_auc_score(part["gold"], part[column]) == pytest.approx(0.5, abs=0.03), column
     gold, background = live[live["gold"]], live[live["source"] == "background"]
     for column in ("opens", "hours_ago"):
         assert stats.ks_2samp(gold[column], background[column]).statistic < 0.06, column
