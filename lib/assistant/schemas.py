@@ -51,9 +51,8 @@ class Open(Strict):
 class Item(Strict):
     """What all context items share."""
 
-    title_field: ClassVar[str]
     time_field: ClassVar[str]
-    text_fields: ClassVar[tuple[str, ...]]
+    text_fields: ClassVar[tuple[str, ...]]  # the first is its name
 
     id: Text
     opens: list[Open] = []
@@ -61,7 +60,7 @@ class Item(Strict):
     @property
     def headline(self) -> str:
         """The item's name, whatever its app calls it."""
-        return getattr(self, self.title_field)
+        return getattr(self, self.text_fields[0])
 
     @property
     def shown(self) -> datetime:
@@ -82,7 +81,7 @@ class Item(Strict):
 def item_type(name: str, time: str, text: Sequence[str], /, **fields: Any) -> type[Item]:
     """The item of an app: which field is its time, which make its text (the first is its title), and all its fields."""
     kind = create_model(name, __base__=Item, **fields)
-    kind.title_field, kind.time_field, kind.text_fields = text[0], time, tuple(text)
+    kind.time_field, kind.text_fields = time, tuple(text)
     return kind
 
 
