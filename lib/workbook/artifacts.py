@@ -74,16 +74,11 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
             fresh = Path(scratch) / path.name
             fresh.mkdir()
             yield fresh
-            replace_folder(fresh, path)
+            if path.exists():
+                shutil.rmtree(path)
+            os.replace(fresh, path)
     except (OSError, SafetensorError) as error:
         raise ArtifactError(f"{path}: cannot be written: {error}") from error
-
-
-def replace_folder(fresh: Path, target: Path) -> None:
-    """Put a folder of the same disk in another's place."""
-    if target.exists():
-        shutil.rmtree(target)
-    os.replace(fresh, target)
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -137,11 +132,8 @@ class Workbook:
         `data` that it writes}."""
         lacking = {key: [name for name in names if not (self.data / name).exists()] for key, names in needed.items()}
         if missing := [f"{notebook} ({', '.join(names)})" for notebook, names in lacking.items() if names]:
-            profile = self.parameters.profile
-            raise ArtifactError(
-                f"profile {profile} lacks what these notebooks write: {'; '.join(missing)}: "
-                f"run `make report PROFILE={profile}`"
-            )
+            lacks = f"profile {self.parameters.profile} lacks what these notebooks write: {'; '.join(missing)}"
+            raise ArtifactError(f"{lacks}: run `make report PROFILE={self.parameters.profile}`")
 
     def require_same(self, file: str, *names: str) -> None:
         """Raises ArtifactError, which names the notebook to run first, where parameters (such as `encoder`) are not
@@ -199,14 +191,10 @@ class Workbook:
         path = self.data / file
         with atomic_path(path) as temporary:
             yield temporary
-        written = {
-            "notebook": self.notebook,
-            "sha256": sha256_of(path),
-            "parameters": vars(self.parameters),
-            "inputs": dict(sorted(self.inputs.items())),
-        }
+        written = {"notebook": self.notebook, "sha256": sha256_of(path), "inputs": self.inputs}
+        text = json.dumps(written | {"parameters": vars(self.parameters)}, indent=1, sort_keys=True)
         with atomic_path(sidecar_of(path)) as temporary:
-            temporary.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            temporary.write_text(text + "\n", encoding="utf-8")
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write `tables/<name>.csv` of the report, six significant digits."""

@@ -49,13 +49,11 @@ def use_style() -> None:
             "axes.titleweight": "bold",
             "axes.titlelocation": "left",
             "axes.labelsize": 10,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
             "axes.grid": True,
             "grid.color": "#80808040",
             "savefig.transparent": True,
             **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor"), INK),
-            "legend.frameon": False,
+            **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
         },
     )
 
@@ -194,16 +192,11 @@ def _cell(value: object, decimals: int) -> str:
 
 
 class Quoted(Strict):
-    """A number of `data/quoted.yaml`: where it stands in a report's tables, and how it is written there.
-
-    Attributes:
-        where: what the columns of its row say; `max` is the highest that is there.
-        columns: the value, and the ends of its interval where it is quoted with one.
-    """
+    """A number of `data/quoted.yaml`: where it stands in a report's tables, and how it is written there."""
 
     table: str
-    where: dict[str, str | int]
-    columns: list[str] = ["value", "ci_low", "ci_high"]
+    where: dict[str, str | int]  # what the columns of its row say; `max` is the highest that is there
+    columns: list[str] = ["value", "ci_low", "ci_high"]  # the value, and the ends of its interval where it has one
     decimals: int = 1
     text: str
 

@@ -17,10 +17,7 @@ MARKDOWN = MarkdownIt("commonmark", {"html": False}).disable(
 
 
 def safe_markdown(text: str) -> str:
-    """Markdown as HTML in which no HTML, no link and no picture is live: emphasis, lists, quotations and code remain.
-
-    Lone surrogates, which no page can hold, become U+FFFD.
-    """
+    """Markdown as HTML in which no HTML, link or picture is live: emphasis, lists, quotations and code remain."""
     return MARKDOWN.render(readable(text))
 
 

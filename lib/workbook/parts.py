@@ -126,13 +126,9 @@ def finished_record(output: Path, run: str) -> dict[str, Any] | None:
 
 
 def ship(source: Path, part: str, pairs: str, root: Path = ROOT, about: Mapping[str, Any] | None = None) -> Path:
-    """Put a finished training's adapter among the shipped parts, in bfloat16 and with a thinned curve; returns its
-    folder. Raises ArtifactError if it cannot be written.
-
-    Args:
-        source: folder of the adapter with its record, which is to say what is `about` it, too.
-        pairs: hash of what it learned from, as `shipped` is asked.
-    """
+    """Put a finished training's adapter (`source`: its folder, with the record, which is to say what is `about` it,
+    too) among the shipped parts, in bfloat16 and with a thinned curve; returns its folder there. `pairs`: hash of what
+    it learned from, as `shipped` is asked. Raises ArtifactError if it cannot be written."""
     import torch
     from safetensors.torch import load_file, save_file
 
