@@ -203,11 +203,11 @@ def reading_room(models: Mapping[str, str], max_new_tokens: int) -> dict[str, tu
     """For each role's model, how many tokens a prompt may have, and what counts them (behind an endpoint estimated)."""
     room: dict[str, tuple[int, Counter]] = {}
     for model in set(models.values()):
-        most, count = WINDOW, estimate_tokens
-        if not is_remote(model):
-            tokenizer, config = load_tokenizer(locate(model))
-            most, count = min(config.max_position_embeddings, WINDOW), token_counter(tokenizer)
-        room[model] = most - max_new_tokens, count
+        if is_remote(model):
+            room[model] = WINDOW - max_new_tokens, estimate_tokens
+            continue
+        tokenizer, config = load_tokenizer(locate(model))
+        room[model] = min(config.max_position_embeddings, WINDOW) - max_new_tokens, token_counter(tokenizer)
     return {role: room[model] for role, model in models.items()}
 
 

@@ -91,8 +91,8 @@ def _cuts(plain: str) -> Iterator[tuple[int, int]]:
     for found in _JOIN.finditer(plain):
         if found.end() > at:  # else what leads in reaches as far as from the comma before
             at = next(_LEAD.finditer(plain, found.end())).end()
-            word = _WORD.match(plain, at)
-            action = word is not None and word[0].lower() in VERBS
+            first = _WORD.match(plain, at)
+            action = first is not None and first[0].lower() in VERBS
         if action:
             yield found.span()
 

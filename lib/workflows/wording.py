@@ -73,11 +73,11 @@ class Wordings:
         for name, by_state in FRAMES["flags"].items():
             states = zip((True, False), by_state, strict=True)
             lists += [((name, state), f"flag {name} {state}", texts) for state, texts in states]
-        self.frames: dict[str, dict] = {split: {} for split in SIDES}
+        self.frames: dict[str, dict] = {one: {} for one in SIDES}
         for key, seeded_by, texts in lists:
             kept = split_wordings(texts, seed, seeded_by)
-            for split, side in SIDES.items():
-                self.frames[split][key] = kept[side]
+            for one, side in SIDES.items():
+                self.frames[one][key] = kept[side]
 
 
 @dataclass(slots=True)
