@@ -13,6 +13,7 @@ values drawn once a persona; `{when.day}`, `{when.on_day}` and `{when.clock}` sa
 
 from __future__ import annotations
 
+import itertools
 import re
 import string
 from collections import Counter
@@ -58,10 +59,8 @@ CHOICE = re.compile(r"\[([^\[\]]*)\]")
 
 def alternatives(text: str) -> list[str]:
     """All surface forms of a template with `[a|b]` alternatives, in order."""
-    if not (match := CHOICE.search(text)):
-        return [text]
-    before, after = text[: match.start()], text[match.end() :]
-    return [form for option in match[1].split("|") for form in alternatives(before + option + after)]
+    parts = [part.split("|") if number % 2 else [part] for number, part in enumerate(CHOICE.split(text))]
+    return ["".join(form) for form in itertools.product(*parts)]
 
 
 def slots_of(value: str | list[str]) -> list[str]:

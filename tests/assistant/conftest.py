@@ -15,6 +15,7 @@ from lib.assistant.ranking import RankingTask
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate
 from lib.retrieval.dense import encode, load_encoder
+from lib.workbook.inputs import InputError
 from tests.retrieval.conftest import WORDS, build_encoder
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,15 @@ for name, side in (("a", "training"), ("b", "evaluation")):
     RECORDS["personas"].append({"id": name, "name": f"Person {name}", "apps": apps} | ABOUT)
     RECORDS["queries"].append({"id": f"{name}-q0", "persona": name, "split": side, "text": f"In it, {name}?"} | ASKED)
     RECORDS["gold"].append({"query": f"{name}-q0", "relevant": [f"{name}-note"]} | LABEL)
+
+
+def refused(call, *parts) -> None:
+    """`call` raises an InputError of one line in which every one of `parts` stands."""
+    with pytest.raises(InputError) as caught:
+        call()
+    for part in parts:
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.fixture(scope="session")

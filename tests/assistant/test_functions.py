@@ -10,8 +10,8 @@ import pytest
 
 from lib.assistant import functions as module
 from lib.assistant.functions import phrases_of, plain_schema, read_function_queries, search_tools
-from lib.assistant.schemas import InputError
 from lib.assistant.toolbox import Toolbox
+from tests.assistant.conftest import refused
 
 MINUTES = {"type": "integer", "description": "How long to wait."}
 FIELDS = {
@@ -42,14 +42,6 @@ def write(tmp_path):
         return path
 
     return write
-
-
-def refused(call, *parts):
-    with pytest.raises(InputError) as caught:
-        call()
-    for part in parts:
-        assert part in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 # ---------------------------------------------------------------- toolbox

@@ -13,18 +13,9 @@ from lib.assistant.schemas import ITEM_TYPES, read_personas
 from lib.assistant.toolbox import Toolbox
 from lib.assistant.world import check_trainable, frames, read_world
 from lib.workbook.artifacts import ROOT
-from lib.workbook.inputs import InputError
+from tests.assistant.conftest import refused
 
 EXAMPLE = ROOT / "data" / "examples" / "world"
-
-
-def refused(call, *parts) -> None:
-    """`call` raises an InputError of one line in which every one of `parts` stands."""
-    with pytest.raises(InputError) as caught:
-        call()
-    for part in parts:
-        assert part in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
