@@ -67,14 +67,9 @@ class RankerTask:
             {
                 "cosine": cosine_of_pairs(self.pairs, self.vectors, self.tool_vectors),
                 "bm25t": bm25t_scores(self.pairs, self.queries, self.tools.assign(toolbox=0), within=["toolbox"]),
-                "app": self.apps.get_indexer(self.tools["app"])[self.pairs["item_row"]],
+                "app": pd.factorize(self.tools["app"], sort=True)[0][self.pairs["item_row"]],
             }
         )
-
-    @cached_property
-    def apps(self) -> pd.Index:
-        """The apps that have tools, in alphabetical order."""
-        return pd.Index(sorted(self.tools["app"].unique()))
 
     @cached_property
     def training(self) -> np.ndarray:
@@ -106,8 +101,8 @@ class RankerTask:
             if n > 1:
                 features[f"item_cosine_mean_{n}"] = np.where(known, part, 0).sum(axis=1) / count
         weight = there / np.log2(np.arange(2, there.shape[1] + 2))
-        in_app = items["app"].to_numpy()[rows][:, :, None] == self.apps.to_numpy(dtype=object)
-        in_app, app = in_app * weight[:, :, None], self.apps.get_indexer(self.tools["app"])
+        app, apps = pd.factorize(self.tools["app"], sort=True)
+        in_app = (items["app"].to_numpy()[rows][:, :, None] == np.asarray(apps, dtype=object)) * weight[:, :, None]
         for n in APP_DEPTHS:
             total = weight[:, :n].sum(axis=1, keepdims=True)
             features[f"app_mass_{n}"] = (in_app[:, :n].sum(axis=1) / np.where(total > 0, total, np.nan))[:, app]
