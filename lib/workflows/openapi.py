@@ -52,6 +52,11 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
 
 
+def document_files(path: Path) -> list[Path]:
+    """The file itself, or the documents in a folder and its subfolders."""
+    return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
+
+
 def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connector], list[tuple[str, str]]]:
     """What the documents in a file, or a folder with its subfolders, hold: APIs by name, connectors by id, and (file,
     reason) of the skipped. A file that is part of another document is none of its own.
@@ -61,9 +66,7 @@ def read_documents(path: Path) -> tuple[dict[str, Operation], dict[str, Connecto
     """
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder")
-    files = [path]
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
+    files = document_files(path)
     if not files:
         raise InputError(f"{path}: holds no .json, .yaml or .yml file")
     apis: dict[str, Operation] = {}
