@@ -3,8 +3,7 @@
 The loss counts target tokens only, and the output layer (a third of a small model's work) is computed for them only.
 Weights stay in the data type that the machine computes fastest in, without autocast; the adapter's own weights are
 updated in float32, because bfloat16 would round small updates away. Over weights in 4 bits (QLoRA; Dettmers et al.
-2023, arXiv:2305.14314) the frozen rest is float32, all computes in bfloat16 under autocast, and each layer is computed
-again in the backward pass instead of being kept.
+2023, arXiv:2305.14314) all computes in bfloat16 under autocast.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from lib.workbook.training import Checkpoints, code_hashes, take_steps, update
 
 WINDOW = 32  # batches; sorting by length within so many keeps padding small and the order random enough
 PASS_TOKENS = 1_024  # that a CPU computes at once: what is kept for the backward pass takes a megabyte a token and more
-CURVE = ["step", "loss", "seconds"]
 Pair = tuple[list[int], list[int]]  # token ids of a prompt and its target
 
 
@@ -100,7 +98,7 @@ def finetune_language_model(
     curve = take_steps(one_step, [batch for epoch in epochs for batch in epoch], optimizer, learning_rate, *how)
     rows, tokens = len(pairs) * training.epochs, sum(lengths) * training.epochs
     record = {"run": run, **content, "rows": rows, "tokens": tokens, "seconds": curve[-1][2], "device": accelerator()}
-    record = save_adapter(adapted, masters, output, {**record, "columns": CURVE, "curve": curve})
+    record = save_adapter(adapted, masters, output, {**record, "columns": ["step", "loss", "seconds"], "curve": curve})
     checkpoints.remove()
     return adapter_of(output, record)
 
@@ -133,6 +131,8 @@ def add_adapter(model, name: str, training: Training):
     import torch
     from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 
+    from lib.generation.layers import use_attention
+
     how = {"r": training.rank, "lora_alpha": training.alpha, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for renamed attributes
@@ -141,6 +141,7 @@ def add_adapter(model, name: str, training: Training):
         torch.manual_seed(training.seed)
         model.name_or_path = name  # the adapter names its model, not a folder of this machine
         adapted = get_peft_model(model, LoraConfig(**how), autocast_adapter_dtype=False)
+    use_attention(model)
     return adapted, {key: weight for key, weight in adapted.named_parameters() if weight.requires_grad}
 
 
