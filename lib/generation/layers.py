@@ -23,7 +23,7 @@ def use_attention(model) -> None:
 
     def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **kwargs):
         scale = query.shape[3] ** -0.5 if scaling is None else scaling
-        kept = query[..., 0].numel() * query.shape[2] * query.element_size() * module.config.num_hidden_layers
+        kept = query.nbytes // query.shape[3] * query.shape[2] * module.config.num_hidden_layers
         if attention_mask is None and 1 < query.shape[2] < key.shape[2]:
             attended = attention_in_blocks(query, key, value, scale)
         elif module.training and not (query.is_cuda or dropout or kept > KEPT_BYTES):
