@@ -135,16 +135,19 @@ class RankingTask:
         for number in range(folds):
             taught, asked = rows & (fold != number), fold == number
             if by_store:
-                scores += predict_by_store(self, store_rankers(self, taught), asked)
+                scores += learn_by_store(self, taught, asked)[1]
             else:
                 scores += self.predict(self.learn(taught, features), asked, features)
         return scores
 
-    def fit(self, ranker: LambdaMART | None = None) -> tuple[LambdaMART, np.ndarray]:
-        """A ranker of all features (one that has learned from the training queries, or a new one), and a score of every
-        pair; those of training queries are out of fold by persona."""
-        ranker = ranker or self.learn()
-        return ranker, self.cross_fit(self.training) + self.predict(ranker, self.evaluation)
+    def fit(
+        self, ranker: LambdaMART | None = None, features: pd.DataFrame | None = None, folds: int = 0
+    ) -> tuple[LambdaMART, np.ndarray]:
+        """A ranker (one that has learned from the training queries, or a new one), and a score of every pair; those of
+        training queries are out of fold by persona."""
+        ranker = ranker or self.learn(features=features)
+        out_of_fold = self.cross_fit(self.training, features, folds)
+        return ranker, out_of_fold + self.predict(ranker, self.evaluation, features)
 
     def rank(self, scores: np.ndarray, rows: np.ndarray | None = None) -> pd.DataFrame:
         """The ranking of some pairs (None: of the evaluation queries) by a score of all pairs."""
@@ -152,21 +155,19 @@ class RankingTask:
         return rank_pairs(self.pairs[rows], scores[rows])
 
 
-def store_rankers(task: RankingTask, rows: np.ndarray) -> dict[str, LambdaMART]:
-    """A ranker a store, which learns from some of its pairs; a store that fewer than two personas teach has none.
-
-    On the few pairs of a store, two threads take four times as long as one.
-    """
-    taught = {app: rows & (task.store == app) for app in sorted(set(task.store))}
-    return {app: task.learn(here, threads=1) for app, here in taught.items() if len(set(task.persona[here])) > 1}
-
-
-def predict_by_store(task: RankingTask, rankers: Mapping[str, LambdaMART], rows: np.ndarray) -> np.ndarray:
-    """Scores of some pairs (bools) by their stores' rankers; 0 of all others, and where a store has none."""
-    scores = np.zeros(len(rows))
-    for app, ranker in rankers.items():
-        scores += task.predict(ranker, rows & (task.store == app))
-    return scores
+def learn_by_store(
+    task: RankingTask, taught: np.ndarray, asked: np.ndarray
+) -> tuple[dict[str, LambdaMART], np.ndarray]:
+    """A ranker a store, which learns from some of its pairs (`taught`, bools), and their scores of others (`asked`). A
+    store that fewer than two personas teach has no ranker; its pairs score 0, as all that nobody asks about."""
+    rankers, scores = {}, np.zeros(len(asked))
+    for app in sorted(set(task.store)):
+        here = task.store == app
+        if len(set(task.persona[taught & here])) > 1:
+            # On the few pairs of a store, two threads take four times as long as one.
+            rankers[app] = task.learn(taught & here, threads=1)
+            scores += task.predict(rankers[app], asked & here)
+    return rankers, scores
 
 
 def rankings_to_fuse(

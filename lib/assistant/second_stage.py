@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.assistant.ranking import STORES, WHOLE, Kept, RankingTask, predict_by_store, store_rankers
+from lib.assistant.ranking import STORES, WHOLE, Kept, RankingTask, learn_by_store
 from lib.assistant.signals import log_similarities, rank_within
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import folds_of, tie_breakers
@@ -67,13 +67,29 @@ def second_features(
     features: pd.DataFrame, cosine: np.ndarray, first: np.ndarray, query_row: np.ndarray, alike: Sequence[Alike]
 ) -> dict[str, np.ndarray]:
     """What the second stage sees of each pair: the first stage's features, the fine-tuned cosine, the first stage's
-    scores, the neighbours, and what they pass on; `query_row` numbers the query of each pair from 0."""
+    scores, the neighbours, and what they pass on; `query_row` numbers the query of each pair from 0.
+
+    Of the first stage's scores: each relative to the query's others, its rank, how far it lies behind the best, its
+    share (softmax) within the query, and how far the query's best is ahead of the next lower. Not the score itself: its
+    level is another one in each model.
+    """
     seen = dict(zip(features.columns.tolist(), features.to_numpy(dtype=float).T, strict=True))
     seen |= {ADAPTED: cosine.astype(float), f"{ADAPTED}_rank": rank_within(query_row, cosine)}
     text = [name.removesuffix("_rank") for name in seen if name.endswith("_rank")]
     relative = relative_to_query({name: seen[name] for name in (*RELATIVE, *text) if name in seen}, query_row)
     near, passed_on = neighbour_features(first, relative, alike)
-    return seen | relative | own_scores(first, query_row) | near | relative_to_query(near, query_row) | passed_on
+    size, rank = query_row.max(initial=-1) + 1, rank_within(query_row, first)
+    best, below = np.full(size, -np.inf), np.full(size, -np.inf)
+    np.maximum.at(best, query_row, first)
+    np.maximum.at(below, query_row, np.where(rank > 1, first, -np.inf))
+    behind = first - best[query_row]
+    scored = relative_to_query({"first": first}, query_row) | {
+        "first_rank": rank,
+        "first_behind": behind,
+        "first_share": np.exp(behind) / np.bincount(query_row, weights=np.exp(behind), minlength=size)[query_row],
+        "first_margin": np.where(np.isfinite(below), best - below, 0)[query_row],
+    }
+    return seen | relative | scored | near | relative_to_query(near, query_row) | passed_on
 
 
 def relative_to_query(columns: _Columns, query_row: np.ndarray) -> dict[str, np.ndarray]:
@@ -88,24 +104,6 @@ def relative_to_query(columns: _Columns, query_row: np.ndarray) -> dict[str, np.
         spread = np.sqrt(np.bincount(query_row[there], weights=centred[there] ** 2, minlength=size) / number)[query_row]
         values[f"{name}_z"] = np.divide(centred, spread, out=0 * centred, where=spread > 1e-9)
     return values
-
-
-def own_scores(first: np.ndarray, query_row: np.ndarray) -> dict[str, np.ndarray]:
-    """The first stage's score of each pair relative to the query's others, its rank, how far it lies behind the best,
-    its share (softmax) within the query, and how far the query's best is ahead of the next lower. Not the score itself:
-    its level is another one in each model."""
-    size, rank = query_row.max(initial=-1) + 1, rank_within(query_row, first)
-    best, below = np.full(size, -np.inf), np.full(size, -np.inf)
-    np.maximum.at(best, query_row, first)
-    np.maximum.at(below, query_row, np.where(rank > 1, first, -np.inf))
-    weight = np.exp(first - best[query_row])
-    return {
-        **relative_to_query({"first": first}, query_row),
-        "first_rank": rank,
-        "first_behind": first - best[query_row],
-        "first_share": weight / np.bincount(query_row, weights=weight, minlength=size)[query_row],
-        "first_margin": np.where(np.isfinite(below), best - below, 0)[query_row],
-    }
 
 
 def neighbour_features(
@@ -154,14 +152,16 @@ def learned_scores(
     made: dict[str, LambdaMART] = {}
 
     def learn() -> dict[str, np.ndarray]:
-        made.update(store_rankers(task, task.training))
-        by_store = task.cross_fit(task.training, by_store=True) + predict_by_store(task, made, task.evaluation)
-        alike, found, unmet = alike_by_persona(task, vectors["items"]), {f"known {STORES}": by_store}, {}
+        alike, query_row, unmet = alike_by_persona(task, vectors["items"]), task.pairs["query_row"].to_numpy(), {}
+        rankers, asked = learn_by_store(task, task.training, task.evaluation)
+        made.update(rankers)
+        found = {f"known {STORES}": task.cross_fit(task.training, by_store=True) + asked}
         found[f"known {WHOLE}"] = first = task.fit(whole)[1]
         for name, arrays in (("lambdamart_2", adapt_cosines(task, vectors)), ("lambdamart_2_finetuned", retrained)):
             if both := cross_fitted(task, arrays):
                 met, unmet[name] = both
-                second, found[f"known {name}"] = fit_second(task, alike, first, met)
+                seen = pd.DataFrame(second_features(task.features, met, first, query_row, alike), copy=True)
+                second, found[f"known {name}"] = task.fit(features=seen, folds=FEW_FOLDS)
                 made.setdefault("lambdamart_2", second)
         found |= {f"new {name}": scores for name, scores in scores_on_new_topics(task, alike, unmet).items()}
         kept.rankers("one query", lambda: made)
@@ -169,17 +169,6 @@ def learned_scores(
 
     scores = kept.scores("learned", learn)
     return scores, {WHOLE: whole} | kept.rankers("one query", dict)
-
-
-def fit_second(
-    task: RankingTask, alike: Sequence[Alike], first: np.ndarray, cosine: np.ndarray
-) -> tuple[LambdaMART, np.ndarray]:
-    """A second stage, learned from all training queries, and its score of every pair; of training queries out of fold,
-    as `first`, the first stage's scores. `cosine` is the fine-tuned one."""
-    query_row = task.pairs["query_row"].to_numpy()
-    features = pd.DataFrame(second_features(task.features, cosine, first, query_row, alike), copy=True)
-    ranker = task.learn(features=features)
-    return ranker, task.cross_fit(task.training, features, FEW_FOLDS) + task.predict(ranker, task.evaluation, features)
 
 
 def scores_on_new_topics(
@@ -192,7 +181,7 @@ def scores_on_new_topics(
     found = {name: np.zeros(len(query_row)) for name in (WHOLE, STORES, *cosines)}
     for fold in np.unique(task.topic_fold[task.evaluation]).tolist():
         learned, asked = task.training & (task.topic_fold != fold), task.evaluation & (task.topic_fold == fold)
-        found[STORES] += predict_by_store(task, store_rankers(task, learned), asked)
+        found[STORES] += learn_by_store(task, learned, asked)[1]
         if len(set(task.persona[learned])) < ENOUGH:
             continue
         first = task.cross_fit(learned, folds=FEW_FOLDS) + task.predict(task.learn(learned), asked)

@@ -12,9 +12,8 @@ from lib.assistant.ranking import (
     WHOLE,
     Kept,
     fusions,
-    predict_by_store,
+    learn_by_store,
     rankings_to_fuse,
-    store_rankers,
 )
 from lib.assistant.signals import feature_groups
 from lib.evaluation.comparison import per_query_scores
@@ -28,8 +27,7 @@ def fitted(task):
 
 @pytest.fixture(scope="module")
 def by_store(task):
-    rankers = store_rankers(task, task.training)
-    return task.cross_fit(task.training, by_store=True) + predict_by_store(task, rankers, task.evaluation)
+    return task.cross_fit(task.training, by_store=True) + learn_by_store(task, task.training, task.evaluation)[1]
 
 
 def chosen(task, rankings):
@@ -79,19 +77,18 @@ def test_a_ranker_that_sees_less_finds_less(task, fitted):
 
 def test_one_a_store_learns_from_its_own_items(task):
     store = pd.Series(task.store[task.training]).mode()[0]
-    own = store_rankers(task, task.training)[store]
+    own = learn_by_store(task, task.training, task.evaluation)[0][store]
     # Labels of other stores' items are worth nothing to it.
     other = replace(task)
     other.__dict__["relevant"] = task.relevant ^ (task.store != store)
-    again = store_rankers(other, task.training)[store]
+    again = learn_by_store(other, task.training, task.evaluation)[0][store]
     assert own.booster.model_to_string() == again.booster.model_to_string()
 
 
 def test_a_store_that_one_persona_alone_teaches_has_no_ranker(task):
     one, store = task.persona == task.persona[task.training][0], task.store[task.training][0]
-    rankers = store_rankers(task, task.training & (one | (task.store != store)))
+    rankers, scores = learn_by_store(task, task.training & (one | (task.store != store)), task.evaluation)
     assert store not in rankers
-    scores = predict_by_store(task, rankers, task.evaluation)
     assert (scores[(task.store == store) | task.training] == 0).all()
     assert (scores != 0).any()
 

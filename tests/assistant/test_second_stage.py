@@ -18,11 +18,10 @@ from lib.assistant.second_stage import (
     adapt_cosines,
     alike_by_persona,
     cross_fitted,
-    fit_second,
     neighbour_features,
-    own_scores,
     relative_to_query,
     scores_on_new_topics,
+    second_features,
 )
 from lib.assistant.signals import hour_kernel, log_similarities
 from lib.evaluation.comparison import per_query_scores
@@ -78,6 +77,11 @@ def alike(task, world):
 @pytest.fixture(scope="module")
 def first(task):
     return task.fit()[1]
+
+
+def fit_second(task, alike, first, cosine):
+    seen = second_features(task.features, cosine, first, task.pairs["query_row"].to_numpy(), alike)
+    return task.fit(features=pd.DataFrame(seen, copy=True), folds=FEW_FOLDS)
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +150,10 @@ def test_an_item_is_compared_with_the_others_and_they_pass_on_what_they_score():
 def test_scores_are_taken_relative_to_the_query():
     query_row = np.array([0, 0, 0, 1, 1, 2])
     first = np.array([1.0, 3.0, 2.0, 5.0, 5.0, 7.0])
-    scores = pd.DataFrame(own_scores(first, query_row))
-    at_another_level = pd.DataFrame(own_scores(first + 10 * query_row, query_row))
+    nothing = pd.DataFrame(index=range(6)), np.zeros(6)
+    scores, at_another_level = (
+        pd.DataFrame(second_features(*nothing, values, query_row, [])) for values in (first, first + 10 * query_row)
+    )
     pd.testing.assert_frame_equal(scores, at_another_level)
     assert scores["first_rank"].tolist() == [3, 1, 2, 1, 1, 1]
     assert scores["first_behind"].tolist() == [-2, 0, -1, 0, 0, 0]
