@@ -14,7 +14,6 @@ import pandas as pd
 from lib.assistant.planner import SETTINGS, Desk, Material, score_plans, with_other_plans
 from lib.assistant.planners import PLAN_TOKENS
 from lib.assistant.signals import signals
-from lib.assistant.tool_ranker import tool_pairs
 from lib.assistant.tools import WORDED, tool_texts, with_context
 from lib.generation.models import locate
 from lib.retrieval.lambdamart import LambdaMART
@@ -76,7 +75,7 @@ class Assistant:
         found = retrieved.merge(self.tables["items"], on="item")
         texts = {"query_only": [text], "query_plus_context": with_context(request, found, WORDED["main"])}
         tools = self.tables["toolbox"].rename(columns={"api": "item"})
-        pairs, vectors = tool_pairs(request, tools), self.encode(tools["text"].tolist())
+        pairs, vectors = candidate_pairs(request, tools), self.encode(tools["text"].tolist())
         runs = [
             rank_pairs(pairs, cosine_of_pairs(pairs, self.encode(asked), vectors)).assign(setting=name)
             for name, asked in texts.items()

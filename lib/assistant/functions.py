@@ -230,11 +230,10 @@ def search_tools(
             raise InputError(
                 f"{place}, query {query}: its answer calls {unknown[0]}, which is not in the toolbox{close}"
             )
-    asked, among = queries.assign(all=0), tools.assign(all=0)
-    pairs = candidate_pairs(asked, among, on="all")
+    pairs = candidate_pairs(queries, tools)
     vectors = encode(queries["text"].tolist()), encode(tools["text"].tolist())
     runs = {
-        "bm25t": rank_pairs(pairs, bm25t_scores(pairs, asked, among, within=["all"])),
+        "bm25t": rank_pairs(pairs, bm25t_scores(pairs, queries, tools)),
         "semantic": rank_pairs(pairs, cosine_of_pairs(pairs, *vectors)),
     }
     return runs | {"rrf_text": fuse_runs(list(runs.values()))[["query", "item", "rank"]]}

@@ -8,7 +8,6 @@ where they have not seen the answer.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -28,23 +27,22 @@ UNITS = ("need", "phrasing", "persona")
 HOW_LEARNED = [ITEM_NUMBERS, APP_DEPTHS, CODES, RISING, FOLDS, UNITS]
 
 
-def tool_pairs(queries: pd.DataFrame, tools: pd.DataFrame) -> pd.DataFrame:
-    """Every query with every tool (see `lib.retrieval.stores.candidate_pairs`)."""
-    return candidate_pairs(queries[["query"]].assign(toolbox=0), tools[["item"]].assign(toolbox=0), on="toolbox")
-
-
 # ---------------------------------------------------------------- what a ranker sees
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RankerTask:
-    """What rankers of tools learn from and are asked. All pairs of a query and a tool lie query by query.
+    """What rankers of tools learn from and are asked.
 
     Attributes:
         queries: columns query, text, split, persona, need, phrasing; of both sides.
         tools: columns item (name of the API), app, text.
         gold: columns query, item, one row for each API of a plan. A query that no tool fits has none.
         vectors, tool_vectors: unit-length embeddings of queries and tools.
+        training: whether each query is one to learn from.
+        pairs: every query with every tool, query by query; features, labels and scores have one row a pair.
+        query_row: which query each pair is of.
+        fixed: features that no plan has taught: cosine, bm25t and app.
     """
 
     queries: pd.DataFrame
@@ -54,31 +52,22 @@ class RankerTask:
     tool_vectors: np.ndarray
     seed: int = 0
     threads: int = 1
+    training: np.ndarray = field(init=False)
+    pairs: pd.DataFrame = field(init=False)
+    query_row: np.ndarray = field(init=False)
+    fixed: pd.DataFrame = field(init=False)
 
-    @cached_property
-    def pairs(self) -> pd.DataFrame:
-        """Every query with every tool; features, labels and scores have one row a pair."""
-        return tool_pairs(self.queries, self.tools)
-
-    @cached_property
-    def fixed(self) -> pd.DataFrame:
-        """Features that no plan has taught: cosine, bm25t and app."""
-        return pd.DataFrame(
+    def __post_init__(self) -> None:
+        self.training = (self.queries["split"] == "training").to_numpy()
+        self.pairs = candidate_pairs(self.queries, self.tools)
+        self.query_row = self.pairs["query_row"].to_numpy()
+        self.fixed = pd.DataFrame(
             {
                 "cosine": cosine_of_pairs(self.pairs, self.vectors, self.tool_vectors),
-                "bm25t": bm25t_scores(self.pairs, self.queries, self.tools.assign(toolbox=0), within=["toolbox"]),
+                "bm25t": bm25t_scores(self.pairs, self.queries, self.tools),
                 "app": pd.factorize(self.tools["app"], sort=True)[0][self.pairs["item_row"]],
             }
         )
-
-    @cached_property
-    def training(self) -> np.ndarray:
-        """Whether each query is one to learn from."""
-        return (self.queries["split"] == "training").to_numpy()
-
-    def of_pairs(self, values: pd.Series | np.ndarray) -> np.ndarray:
-        """What each pair's query has of one value a query."""
-        return np.asarray(values)[self.pairs["query_row"].to_numpy()]
 
     def context_features(self, context: pd.DataFrame, items: pd.DataFrame, item_vectors: np.ndarray) -> pd.DataFrame:
         """What retrieved context (query, item, rank; of training queries by what had not seen them) says of each tool;
@@ -106,8 +95,8 @@ class RankerTask:
         for n in APP_DEPTHS:
             total = weight[:, :n].sum(axis=1, keepdims=True)
             features[f"app_mass_{n}"] = (in_app[:, :n].sum(axis=1) / np.where(total > 0, total, np.nan))[:, app]
-        query, tool = self.pairs["query_row"].to_numpy(), self.pairs["item_row"].to_numpy()
-        return pd.DataFrame({name: values[query, tool] for name, values in features.items()})
+        tool = self.pairs["item_row"].to_numpy()
+        return pd.DataFrame({name: values[self.query_row, tool] for name, values in features.items()})
 
 
 # ---------------------------------------------------------------- what plans teach, cross-fitted
@@ -159,7 +148,7 @@ class PlanLessons:
                 model = LogisticRegression(C=10.0, solver="newton-cg", tol=1e-6, max_iter=1000)
                 model.fit(task.vectors[learned][apis.notna().to_numpy()].astype(float), apis.dropna().to_numpy())
                 column = called.map({name: place for place, name in enumerate(model.classes_)})
-                given = model.predict_proba(task.vectors)[task.pairs["query_row"], column.fillna(0).astype(int)]
+                given = model.predict_proba(task.vectors)[task.query_row, column.fillna(0).astype(int)]
                 chance = np.where(column.isna(), 0.0, given)
             self._kept[folds] = np.column_stack([chance, share])
         return self._kept[folds]
@@ -168,7 +157,7 @@ class PlanLessons:
         """What a ranker sees of each pair that is asked about the fold `outer`: what no plan has taught; classifier and
         frequency, of each query learned from training queries neither of its own fold nor of `outer`; and context
         (`RankerTask.context_features`), where it does not see the query alone."""
-        of_pair = self.task.of_pairs(self.fold)
+        of_pair = self.fold[self.task.query_row]
         values = np.empty((len(of_pair), 2))
         for own in np.unique(self.fold).tolist():
             rows = of_pair == own
@@ -183,18 +172,17 @@ class PlanLessons:
         there are none. Where all that it learns from are of one `unit`, personas are held out for early stopping.
         Whatever ranked the context may have learned from all.
         """
-        task = self.task
-        scores, relevant = np.zeros(len(task.pairs)), relevant_pairs_mask(task.pairs, task.gold)
-        for fold in np.unique(self.fold[~task.training]).tolist():
-            learned = task.of_pairs(task.training & (self.fold != fold))
+        task, of_pair, asked = self.task, self.task.query_row, ~self.task.training
+        scores, relevant = np.zeros(len(of_pair)), relevant_pairs_mask(task.pairs, task.gold)
+        for fold in np.unique(self.fold[asked]).tolist():
+            learned = (task.training & (self.fold != fold))[of_pair]
             if not learned.any():
                 continue
-            units = task.of_pairs(task.queries[self.unit])[learned]
+            units = task.queries[self.unit].to_numpy()[of_pair[learned]]
             if len(set(units)) < 2:
-                units = task.of_pairs(task.queries["persona"])[learned]
-            here, seen = task.of_pairs(~task.training & (self.fold == fold)), self.features(fold, context)
+                units = task.queries["persona"].to_numpy()[of_pair[learned]]
+            here, seen = (asked & (self.fold == fold))[of_pair], self.features(fold, context)
             lessons = task.pairs[learned], seen[learned], relevant[learned], units
             model = train(*lessons, CODES, min(10, len(task.tools)), task.seed, task.threads, RISING)
             scores[here] = model.predict(seen[here])
-        asked = task.of_pairs(~task.training)
-        return rank_pairs(task.pairs[asked], scores[asked])
+        return rank_pairs(task.pairs[asked[of_pair]], scores[asked[of_pair]])

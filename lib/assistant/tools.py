@@ -20,7 +20,7 @@ from lib.assistant.chains import augment, other_rows
 from lib.assistant.queries import qrels_of
 from lib.assistant.ranking import RankingTask
 from lib.assistant.schemas import APP_NAMES, WorldKnobs
-from lib.assistant.tool_ranker import HOW_LEARNED, NO_FOLD, PlanLessons, RankerTask, tool_pairs
+from lib.assistant.tool_ranker import HOW_LEARNED, NO_FOLD, PlanLessons, RankerTask
 from lib.assistant.toolbox import DEFAULT_API
 from lib.assistant.world import SIDES, embed_worlds, simulate
 from lib.assistant.world import frames as world_frames
@@ -152,29 +152,22 @@ class ToolWorld:
 
     def by_cosine(self, queries: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
         """All tools ranked for each query by the cosine with its row of `vectors`."""
-        pairs = tool_pairs(queries, self.tools)
+        pairs = candidate_pairs(queries, self.tools)
         return rank_pairs(pairs, cosine_of_pairs(pairs, vectors, self.tool_vectors))
 
     @functools.cached_property
-    def task(self) -> RankerTask:
-        """What rankers learn from and are asked: both sides of the world."""
-        frames, vectors, _ = self.whole()
+    def lessons(self) -> tuple[dict[str, PlanLessons], dict[str, pd.DataFrame | None]]:
+        """What rankers learn from, on both sides of the world: plans, for known and for new topics; and what they see
+        of the context, by setting; of the query alone nothing."""
+        frames, vectors, contexts = self.whole()
         queries = with_labels(frames)
         asked = vectors["queries"][pd.Index(frames["queries"]["query"]).get_indexer(queries["query"])]
         gold = tools_of_plans(frames["gold"], ["query"])
-        return RankerTask(queries, self.tools, gold, asked, self.tool_vectors, self.seed, self.threads)
-
-    @functools.cached_property
-    def lessons(self) -> dict[str, PlanLessons]:
-        """What plans teach, for known and for new topics."""
-        return {topics: PlanLessons.of(self.task, topics) for topics in ("known", "new")}
-
-    @functools.cached_property
-    def features(self) -> dict[str, pd.DataFrame | None]:
-        """What a ranker sees of the context, by setting; of the query alone nothing."""
-        frames, vectors, contexts = self.whole()
-        seen = frames["items"], vectors["items"]
-        return {ALONE: None} | {name: self.task.context_features(run, *seen) for name, run in contexts.items()}
+        task = RankerTask(queries, self.tools, gold, asked, self.tool_vectors, self.seed, self.threads)
+        seen: dict[str, pd.DataFrame | None] = {ALONE: None}
+        for name, run in contexts.items():
+            seen[name] = task.context_features(run, frames["items"], vectors["items"])
+        return {topics: PlanLessons.of(task, topics) for topics in ("known", "new")}, seen
 
     def rank_training(self, setting: str) -> pd.DataFrame:
         """The first tools of each training query by semantic search, which a planner is shown while it learns."""
@@ -354,17 +347,17 @@ def rank_tools(setting: str, world: ToolWorld, retriever: str = "semantic", topi
     """
     if retriever == "bm25t":
         queries = world.queries.assign(text=world.texts(setting, world.queries, world.contexts))
-        pairs = tool_pairs(queries, world.tools)
-        return rank_pairs(pairs, bm25t_scores(pairs, queries, world.tools.assign(toolbox=0), within=["toolbox"]))
+        pairs = candidate_pairs(queries, world.tools)
+        return rank_pairs(pairs, bm25t_scores(pairs, queries, world.tools))
 
     def find() -> pd.DataFrame:
         if retriever == "semantic":
             return world.by_cosine(world.queries, world.asked_vectors[setting])
-        lessons = world.lessons[topics]
+        lessons, seen = world.lessons[0][topics], world.lessons[1]
         if retriever == "lambdamart":
-            return lessons.rank(world.features[setting])
-        asked = world.task.of_pairs(~world.task.training)
-        return rank_pairs(world.task.pairs[asked], lessons.features(NO_FOLD)[retriever].to_numpy()[asked])
+            return lessons.rank(seen[setting])
+        asked = ~lessons.task.training[lessons.task.query_row]
+        return rank_pairs(lessons.task.pairs[asked], lessons.features(NO_FOLD)[retriever].to_numpy()[asked])
 
     return world.listed(world.list_name(setting, retriever, topics), find)
 
@@ -388,21 +381,17 @@ def recall_of_tools(runs: Mapping[Any, pd.DataFrame], world: ToolWorld, cutoffs:
     first k of N tools hold a plan's share k / N; of the best of several plans, it is the mean over `DRAWS` orders.
     """
     asked, n_tools = world.queries["query"].tolist(), len(world.tools)
-
-    def recall_of(runs: Mapping[Any, pd.DataFrame], relevant: pd.DataFrame, queries: Sequence[str]) -> pd.DataFrame:
-        scores = per_query_scores(runs, relevant, queries, cutoffs)
-        return scores.xs("recall", axis=1, level="metric", drop_level=False)
-
-    recall = recall_of(runs, world.gold, asked)
+    of_tools = per_query_scores(runs, world.gold, asked, cutoffs)
     for _, plan in world.also.groupby("plan"):
         served = plan["query"].unique().tolist()
-        recall.loc[served] = np.maximum(recall.loc[served], recall_of(runs, plan, served))
+        of_tools.loc[served] = np.maximum(of_tools.loc[served], per_query_scores(runs, plan, served, cutoffs))
     apps = {}
     for name, run in runs.items():  # an app stands at the rank of its first tool, so that a cutoff still counts tools
-        of_tools = run.assign(item=run["item"].map(world.tools.set_index("item")["app"]))
-        apps[name] = of_tools.sort_values(["query", "rank"]).drop_duplicates(["query", "item"])
-    of_apps = recall_of(apps, world.gold_apps, asked)
-    scores = pd.concat([recall, of_apps.rename(columns={"recall": "app_recall"}, level="metric")], axis=1)
+        app_of = run.assign(item=run["item"].map(world.tools.set_index("item")["app"]))
+        apps[name] = app_of.sort_values(["query", "rank"]).drop_duplicates(["query", "item"])
+    both = of_tools, per_query_scores(apps, world.gold_apps, asked, cutoffs)
+    recall, app_recall = (part.xs("recall", axis=1, level="metric", drop_level=False) for part in both)
+    scores = pd.concat([recall, app_recall.rename(columns={"recall": "app_recall"}, level="metric")], axis=1)
 
     plans = pd.concat([world.gold.assign(plan=-1), world.also]).groupby(["query", "plan"])["item"]
     numbers = plans.agg(lambda items: pd.Index(world.tools["item"]).get_indexer(items).tolist())

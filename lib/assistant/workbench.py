@@ -166,7 +166,7 @@ def ranked_by_cosine(
 ) -> pd.DataFrame:
     """All documents ranked for each query by the cosine under an encoder: query, item, rank, score; `texts` are
     searched for in place of the queries' own."""
-    pairs = candidate_pairs(queries.assign(all="all"), documents.assign(all="all"), "all")
+    pairs = candidate_pairs(queries, documents)
     asked = encode(encoder, queries["text"].tolist() if texts is None else list(texts))
     return rank_pairs(pairs, cosine_of_pairs(pairs, asked, encode(encoder, documents["text"].tolist())))
 
@@ -199,10 +199,10 @@ def agreed(bench: WorkBench, kept: pd.DataFrame, encoder, seed: int) -> int:
 
 def context_runs(bench: WorkBench, encoders: Mapping[str, object]) -> dict[str, pd.DataFrame]:
     """All items ranked for each request with a call: by BM25T, and by cosine under each encoder."""
-    asked, items = answered(bench).assign(all="all"), bench.items.assign(all="all")
-    pairs = candidate_pairs(asked, items, "all")
-    runs = {"bm25t": rank_pairs(pairs, bm25t_scores(pairs, asked, items, ["all"]))}
-    return runs | {method: ranked_by_cosine(asked, items, encoder) for method, encoder in encoders.items()}
+    asked = answered(bench)
+    pairs = candidate_pairs(asked, bench.items)
+    runs = {"bm25t": rank_pairs(pairs, bm25t_scores(pairs, asked, bench.items))}
+    return runs | {method: ranked_by_cosine(asked, bench.items, encoder) for method, encoder in encoders.items()}
 
 
 def context_scores(bench: WorkBench, runs: Mapping[str, pd.DataFrame], seed: int) -> pd.DataFrame:

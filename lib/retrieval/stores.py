@@ -17,15 +17,17 @@ from lib.retrieval.bm25 import BM25T, tokenize
 PAIRS_AT_ONCE = 2**14  # whose cosines are computed together: 50 MB of vectors with 384 dimensions
 
 
-def candidate_pairs(queries: pd.DataFrame, documents: pd.DataFrame, on: str) -> pd.DataFrame:
+def candidate_pairs(queries: pd.DataFrame, documents: pd.DataFrame, on: str = "") -> pd.DataFrame:
     """All (query, document) pairs of the same collection, in canonical order: by query as given, then by document id.
 
     Takes columns `query` and `on`, and `item` and `on`; returns columns query, item, `on`, query_row, item_row: the ids
-    and their positions in the two frames.
+    and their positions in the two frames. Without `on` every query searches all documents.
     """
-    left = queries[["query", on]].assign(query_row=np.arange(len(queries)))
-    right = documents[["item", on]].assign(item_row=np.arange(len(documents))).sort_values("item", kind="stable")
-    return left.merge(right, on=on, sort=False).sort_values("query_row", kind="stable").reset_index(drop=True)
+    owner = [on] if on else []
+    left = queries[["query", *owner]].assign(query_row=np.arange(len(queries)))
+    right = documents[["item", *owner]].assign(item_row=np.arange(len(documents))).sort_values("item", kind="stable")
+    pairs = left.merge(right, on=on, sort=False) if on else left.merge(right, how="cross")
+    return pairs.sort_values("query_row", kind="stable").reset_index(drop=True)
 
 
 def relevant_pairs_mask(pairs: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
@@ -95,19 +97,21 @@ def best_first(items: Sequence[str], scores: np.ndarray) -> list[str]:
 
 
 def bm25t_scores(
-    pairs: pd.DataFrame, queries: pd.DataFrame, documents: pd.DataFrame, within: list[str], b: float = 0.75
+    pairs: pd.DataFrame, queries: pd.DataFrame, documents: pd.DataFrame, within: Sequence[str] = (), b: float = 0.75
 ) -> np.ndarray:
     """BM25T score of each pair, with document frequencies and lengths over the documents that share `within`.
 
     Args:
         pairs: from `candidate_pairs` over the same two frames.
         queries: column `text`.
-        documents: column `text` and those of `within`: the collection alone (one index over all its stores), or
-            collection and store (one index a store, whose scores are then merged as they are).
+        documents: column `text` and those of `within`: none (one index of all), the collection alone (one index over
+            all its stores), or collection and store (one index a store, whose scores are then merged as they are).
         b: length normalisation.
     """
     asked, tokens = ([tokenize(text) for text in frame["text"]] for frame in (queries, documents))
-    index_of = documents.groupby(within, sort=False).ngroup().to_numpy()
+    index_of = np.zeros(len(documents), dtype=int)
+    if within:
+        index_of = documents.groupby(list(within), sort=False).ngroup().to_numpy()
     rows_of = pd.Series(index_of).groupby(index_of).indices
     place = pd.Series(index_of).groupby(index_of).cumcount().to_numpy()  # of each document in its index
     query_row, item_row = pairs["query_row"].to_numpy(), pairs["item_row"].to_numpy()

@@ -79,7 +79,7 @@ def test_no_label_that_is_asked_for_is_learned_from(world):
     pd.testing.assert_frame_equal(changed.features(fold), new.features(fold))
     known = PlanLessons.of(task).features(NO_FOLD)
     pd.testing.assert_frame_equal(PlanLessons.of(lied(task, evaluated(task))).features(NO_FOLD), known)
-    assert known.loc[~task.of_pairs(task.training), "classifier"].max() > 0
+    assert known.loc[~task.training[task.query_row], "classifier"].max() > 0
 
 
 def test_a_training_query_never_teaches_about_itself(world):
@@ -88,7 +88,7 @@ def test_a_training_query_never_teaches_about_itself(world):
     lessons = PlanLessons.of(task)
     own = lessons.fold == 0
     changed = PlanLessons.of(lied(task, task.queries["query"][own])).features(NO_FOLD)
-    before, rows = lessons.features(NO_FOLD), task.of_pairs(own)
+    before, rows = lessons.features(NO_FOLD), own[task.query_row]
     pd.testing.assert_frame_equal(changed[rows], before[rows])
     assert (changed[~rows] != before[~rows]).any(axis=None)
     assert (lessons.fold[~task.training] == NO_FOLD).all()
@@ -142,7 +142,7 @@ def test_the_classifier_has_converged_whatever_order_it_saw_the_queries_in(world
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(N_QUERIES, 48)).astype(np.float32) + 2  # to one side of the origin, as embeddings are
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    once = replace(world[0], vectors=vectors)
+    once = replace(world[0], vectors=vectors, tool_vectors=vectors[:24])
     again = replace(once, vectors=vectors[::-1], queries=once.queries[::-1].reset_index(drop=True))
     one, other = (PlanLessons.of(task).without(frozenset()).reshape(N_QUERIES, 24, 2) for task in (once, again))
     assert 0 < np.abs(one - other[::-1]).max() < 1e-6
