@@ -14,17 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.assistant.plans import (
-    PlanError,
-    RightPlan,
-    api_names,
-    best_match,
-    exact_match,
-    hallucinated,
-    parse_plan,
-    standard_text,
-)
-from lib.assistant.prompts import planner_prompt
+from lib.assistant.plans import PlanError, RightPlan, api_names, ast_match, exact_match, parse_plan, standard_text
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import APP_NAMES
 from lib.assistant.toolbox import DEFAULT_API, signature
@@ -89,15 +79,19 @@ class Desk:
         thought: str = "",
         done: str = "",
     ) -> str:
-        """The prompt for one query (persona, text, time, place) with these tools and context items; None shows none."""
-        return planner_prompt(
-            query["text"],
-            f"{query['time']:%A %Y-%m-%d %H:%M}, {query['place']}",
-            None if tools is None else [self.signatures[name] for name in tools],
-            None if items is None else self.context_lines(query["persona"], query["text"], items),
-            thought,
-            done,
-        )
+        """What a planner completes with a call of an API (assistant paper, section 3.4 and appendix A.5, in our words):
+        the prompt for one query (persona, text, time, place) with these tools and context items; None shows none.
+
+        The request comes first, so that context and tools are read with it in mind (Liu et al., 2023, "Lost in the
+        Middle", section 4.2). `done` is a call that was made, and what it returned.
+        """
+        parts = [f"Request ({query['time']:%A %Y-%m-%d %H:%M}, {query['place']}): {query['text']}"]
+        parts += [f"Thought: {thought}"] if thought else []
+        if items is not None:
+            parts += ["Context:", *self.context_lines(query["persona"], query["text"], items)]
+        if tools is not None:
+            parts += ["Tools:", *(self.signatures[name] for name in tools)]
+        return "\n".join([*parts, "Plan:", *([done] if done else [])]) + "\n"
 
     def execute(self, persona: str, call: tuple[str, dict]) -> str:
         """What a call returns in the simulated world: the item of the API's app that one of its arguments names by its
@@ -169,19 +163,20 @@ class Material:
         InputError for a query without tool ranking.
         """
         names, labels = rows["query"], self.gold.set_index("query").loc[rows["query"]]
-
-        def listed(source: str, column: str, rankings: pd.DataFrame, n: int) -> list[list[str] | None]:
-            if source == "none":
-                return [None] * len(names)
-            if source == "gold":
-                return [sorted(set(values)) for values in labels[column]]
-            best = rankings[rankings["rank"] <= n].sort_values(["query", "rank"])
-            ranked = best.groupby("query")["item"].agg(list).to_dict()
-            return [ranked.get(name, []) for name in names]
-
         tools_from, items_from = SOURCES[setting]
-        ranked = self.tool_rankings[self.tool_rankings["setting"] == tools_from]
-        tools = listed(tools_from, "apis", ranked, self.n_tools)
+        of_tools = self.tool_rankings[self.tool_rankings["setting"] == tools_from]
+        listed: list[list] = []
+        for source, column, rankings, n in (
+            (tools_from, "apis", of_tools, self.n_tools),
+            (items_from, "relevant", self.retrieved, self.n_items),
+        ):
+            if source in LABELLED:
+                listed.append([None if source == "none" else sorted(set(values)) for values in labels[column]])
+            else:
+                best = rankings[rankings["rank"] <= n].sort_values(["query", "rank"])
+                ranked = best.groupby("query")["item"].agg(list).to_dict()
+                listed.append([ranked.get(name, []) for name in names])
+        tools, items = listed
         if tools_from not in LABELLED:
             if missing := [name for name, found in zip(names, tools, strict=True) if not found]:
                 raise InputError(
@@ -189,7 +184,6 @@ class Material:
                     "same world"
                 )
             tools = [[*found, DEFAULT_API] for found in tools if found]
-        items = listed(items_from, "relevant", self.retrieved, self.n_items)
         return pd.DataFrame({"query": names.to_numpy(), "setting": setting, "tools": tools, "items": items})
 
     def prompted(
@@ -241,21 +235,26 @@ def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
     """Each plan (columns query, text) judged, by that of the right ones, gold or `also`, which comes nearest.
 
     Returns:
-        `plans` with `MEASURES`, each 0 or 100 (right_api: the APIs are right, whatever their arguments; arguments:
+        `plans` with `MEASURES`, each 0 or 100 (hallucination: it calls an API that is not there, also where the text
+        breaks off after an opening parenthesis; right_api: the APIs are right, whatever their arguments; arguments:
         ast_accuracy, NaN where the APIs are wrong, so that the means of both multiply to its mean); failure (the
-        category of `lib.assistant.plans.ast_match`, empty where right), why (its sentence), and the query's need.
+        category of `lib.assistant.plans.ast_match`, empty where right) and why (its sentence): why a wrong plan is not
+        the first of those that call the same APIs or, where none does, not the gold plan; and the query's need.
     """
     gold, functions = world.gold.set_index("query"), world.desk.functions
-    names = {function["name"] for function in functions}
+    names = {DEFAULT_API, *(function["name"] for function in functions)}
     also = gold.get("also", pd.Series([[]] * len(gold), gold.index))
     labels = gold[list(RightPlan._fields)].itertuples(index=False, name=None)
     right = {query: [RightPlan(*plan), *also[query]] for query, plan in zip(gold.index, labels, strict=True)}
     rows = []
     for query, text in plans[["query", "text"]].itertuples(index=False):
-        match, called = best_match(text, right[query], functions), sorted(api_names(text))
+        called = sorted(api_names(text))
+        nearest = sorted(right[query], key=lambda plan: sorted(plan.apis) != called)
+        matches = [ast_match(text, plan.answers, functions) for plan in nearest]
+        match = next(filter(None, matches), matches[0])
         exact = any(exact_match(text, plan.plan) for plan in right[query])
-        apis_right = any(called == sorted(plan.apis) for plan in right[query])
-        judged = [bool(match), exact, hallucinated(text, names), apis_right, bool(match) if apis_right else np.nan]
+        apis_right = called == sorted(nearest[0].apis)
+        judged = [bool(match), exact, not names.issuperset(called), apis_right, bool(match) if apis_right else np.nan]
         rows.append([*(100.0 * value for value in judged), match.category or "", match.sentence])
     plans = plans.assign(need=plans["query"].map(gold["need"])).reset_index(drop=True)
     return plans.join(pd.DataFrame(rows, columns=[*MEASURES, "failure", "why"]))

@@ -7,11 +7,12 @@ in a list as the prompts of the Berkeley function-calling leaderboard ask for th
 from __future__ import annotations
 
 import ast
+import itertools
 import keyword
 import math
 import re
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from scipy.optimize import linear_sum_assignment
 
-from lib.assistant.toolbox import DEFAULT_API, json_types
+from lib.assistant.toolbox import json_types
 from lib.workbook.inputs import SURROGATE, InputError, describe_error, parse_json
 
 MAX_CHARACTERS = 20_000  # ast.parse takes at most 50 ms for a text of this length, whatever it says
@@ -124,13 +125,27 @@ def _as_python(match: re.Match, spelled: dict[str, str]) -> str:
 
 def _calls(text: str, spelled: dict[str, str]) -> list[PlannedCall]:
     """The calls of a text in Python's grammar; `spelled`: names that stand for others."""
+    calls: list[PlannedCall] = []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd escapes in a model's texts are no matter of ours
             statements = ast.parse(text).body
         nodes = [statement.value if isinstance(statement, ast.Expr) else statement for statement in statements]
         listed = [node.elts if isinstance(node, ast.List | ast.Tuple) else [node] for node in nodes]
-        calls = [_call(node, spelled) for part in listed for node in part]
+        for node in itertools.chain(*listed):
+            if not isinstance(node, ast.Call):
+                raise PlanError(f"{type(node).__name__} is no call")
+            name = ast.unparse(node.func)
+            if not _API.fullmatch(name):
+                raise PlanError(f"{_short(name)} is no name of an API")
+            if node.args:
+                raise PlanError(f"{name}: arguments must be named")
+            arguments: dict[str, object] = {}
+            for word in node.keywords:
+                if word.arg is None or word.arg in arguments:
+                    raise PlanError(f"{name}: {'star argument' if word.arg is None else f'{word.arg} is given twice'}")
+                arguments[spelled.get(word.arg, word.arg)] = _value(ast.literal_eval(word.value))
+            calls.append((spelled.get(name, name), arguments))
     except PlanError:
         raise
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
@@ -138,22 +153,6 @@ def _calls(text: str, spelled: dict[str, str]) -> list[PlannedCall]:
     if not calls:
         raise PlanError("no call")
     return calls
-
-
-def _call(node: ast.AST, spelled: dict[str, str]) -> PlannedCall:
-    if not isinstance(node, ast.Call):
-        raise PlanError(f"{type(node).__name__} is no call")
-    name = ast.unparse(node.func)
-    if not _API.fullmatch(name):
-        raise PlanError(f"{_short(name)} is no name of an API")
-    if node.args:
-        raise PlanError(f"{name}: arguments must be named")
-    arguments: dict[str, object] = {}
-    for word in node.keywords:
-        if word.arg is None or word.arg in arguments:
-            raise PlanError(f"{name}: {'star argument' if word.arg is None else f'{word.arg} is given twice'}")
-        arguments[spelled.get(word.arg, word.arg)] = _value(ast.literal_eval(word.value))
-    return spelled.get(name, name), arguments
 
 
 def _value(literal: object, depth: int = 0) -> object:
@@ -196,15 +195,6 @@ def exact_match(predicted: str, gold: str) -> bool:
     """Whether the two are the same text, whatever the spaces, tabs and blank lines."""
     one, other = ([line.split() for line in text.split("\n") if line.strip()] for text in (predicted, gold))
     return one == other
-
-
-def hallucinated(predicted: str, names: Collection[str]) -> bool:
-    """Whether some call's API is not among `names`; `default`, which says that no tool fits, never is a hallucination.
-
-    Needs the text only up to the opening parenthesis. A text without a name before a parenthesis calls nothing and is
-    no hallucination: it counts as unparsed instead.
-    """
-    return any(name != DEFAULT_API and name not in names for name in api_names(predicted))
 
 
 def ast_match(predicted: str, answers: str | GoldAnswers, functions: Sequence[dict]) -> Match:
@@ -255,15 +245,6 @@ def ast_match(predicted: str, answers: str | GoldAnswers, functions: Sequence[di
     return next((results[i][j] for i, j in pairs if not results[i][j]), Match())
 
 
-def best_match(text: str, right: Sequence[RightPlan], functions: Sequence[dict]) -> Match:
-    """Whether a plan is one of the right ones. A wrong one has the reason for which it is not the first of those that
-    call the same APIs; where none does, for which it is not the gold plan, which stands first."""
-    called = sorted(api_names(text))
-    nearest = sorted(right, key=lambda plan: sorted(plan.apis) != called)
-    matches = [ast_match(text, plan.answers, functions) for plan in nearest]
-    return next(filter(None, matches), matches[0])
-
-
 def _match_call(call: PlannedCall, answer: tuple[str, dict[str, list]], parameters: dict | None) -> Match:
     (name, arguments), (gold_name, gold) = call, answer
     if name != gold_name:
@@ -293,13 +274,13 @@ def _compare_any(value: Any, acceptable: Sequence, schema: object) -> str | None
 
 
 def _compare(value: Any, answer: Any, schema: dict) -> str | None:
-    kind = _kind(value)
+    kind, wanted = (_KINDS.get(type(one), type(one)) for one in (value, answer))
     # An answer's type will do, strictly, except that an integer does for a float.
-    alike = kind == _kind(answer) and (kind != "number" or type(value) is type(answer) or type(value) is int)
+    alike = kind == wanted and (kind != "number" or type(value) is type(answer) or type(value) is int)
     named = any(_TYPE_CHECKS[name](value) for name in json_types(schema.get("type")) if name in _TYPE_CHECKS)
     if not named and (answer == MAY_BE_LEFT_OUT or not alike):
         return "wrong_type"
-    if kind != _kind(answer):
+    if kind != wanted:
         return "wrong_value"
     if kind == "list":
         problems = [_compare_any(one, [other], schema.get("items")) for one, other in zip(value, answer, strict=False)]
@@ -322,7 +303,7 @@ def standard_text(text: str) -> str:
     return re.sub(r"[ ,./\-_*^]", "", text).lower().replace("'", '"')
 
 
-_KINDS = {"number": int | float, "text": str, "list": list | tuple, "dict": dict}
+_KINDS = {int: "number", float: "number", str: "text", list: "list", tuple: "list", dict: "dict"}
 _TYPE_CHECKS = {
     "string": lambda value: isinstance(value, str),
     "integer": lambda value: type(value) is int,
@@ -332,11 +313,6 @@ _TYPE_CHECKS = {
     "object": lambda value: isinstance(value, dict),
     "null": lambda value: value is None,
 }
-
-
-def _kind(value: object) -> str:
-    found = (kind for kind, types in _KINDS.items() if isinstance(value, types) and not isinstance(value, bool))
-    return next(found, type(value).__name__)
 
 
 def _short(value: object) -> str:

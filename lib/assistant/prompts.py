@@ -34,24 +34,6 @@ def distilled_cot_prompt(query: str) -> str:
     return f"{query}\nWhere to look:"
 
 
-def planner_prompt(
-    request: str,
-    moment: str,
-    tools: Sequence[str] | None = None,
-    context: Sequence[str] | None = None,
-    thought: str = "",
-    done: str = "",
-) -> str:
-    """What a planner completes with a call of an API (assistant paper, section 3.4 and appendix A.5, in our words). The
-    request comes first, so that context and tools are read with it in mind (Liu et al., 2023, "Lost in the Middle",
-    section 4.2). Tools are signatures, context is lines; `done` is a call that was made, and what it returned."""
-    parts = [f"Request ({moment}): {request}"]
-    parts += [f"Thought: {thought}"] if thought else []
-    parts += [] if context is None else ["Context:", *context]
-    parts += [] if tools is None else ["Tools:", *tools]
-    return "\n".join([*parts, "Plan:", *([done] if done else [])]) + "\n"
-
-
 APP_CONTENTS = {
     "mail": "messages the person received",
     "calendar": "events in the person's calendar",
