@@ -223,7 +223,7 @@ def test_exact_match():
 
 
 NAMES = {
-    "f(x=1)\nmath.area(y=2)": ["f", "math.area"],
+    "3d_render(x=1)\nmath.area(y=2)\nadmin/list(z=3)": ["3d_render", "math.area", "admin/list"],
     'f(x="g(y=1)\nh(z=2)': ["f", "h"],
     'f(x="call Bo (at work)", y=z)': ["f"],
     "no tool (sorry)": [],
@@ -236,7 +236,6 @@ def test_api_names(text):
 
 
 def test_an_api_is_named_before_an_opening_parenthesis():
-    assert api_names("3d_render(a=1)\nadmin/list(b=2)") == ["3d_render", "admin/list"]
     for text in ("f(x=1)", "f(1)", "f(", "math.area(base=", "nothing at all", "", 'f(x="g(y)'):
         assert set(api_names(text)) <= {"f", "math.area"}
     for text in ("g(x=1)", "g(1)", "g(", "f(x=1)\ng(", "area(x=1)", "Default()"):

@@ -150,10 +150,8 @@ def test_an_item_is_compared_with_the_others_and_they_pass_on_what_they_score():
 def test_scores_are_taken_relative_to_the_query():
     query_row = np.array([0, 0, 0, 1, 1, 2])
     first = np.array([1.0, 3.0, 2.0, 5.0, 5.0, 7.0])
-    nothing = pd.DataFrame(index=range(6)), np.zeros(6)
-    scores, at_another_level = (
-        pd.DataFrame(second_features(*nothing, values, query_row, [])) for values in (first, first + 10 * query_row)
-    )
+    nothing, both = (pd.DataFrame(index=range(6)), np.zeros(6)), (first, first + 10 * query_row)
+    scores, at_another_level = (pd.DataFrame(second_features(*nothing, one, query_row, [])) for one in both)
     pd.testing.assert_frame_equal(scores, at_another_level)
     assert scores["first_rank"].tolist() == [3, 1, 2, 1, 1, 1]
     assert scores["first_behind"].tolist() == [-2, 0, -1, 0, 0, 0]
