@@ -1,7 +1,5 @@
 """Worlds and files that the tests of lib.assistant share."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -45,6 +43,20 @@ def refused(call, *parts) -> None:
     for part in parts:
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def letters(texts):
+    """Embeddings that say something: unit-length counts of pairs of letters, hashed."""
+    vectors = np.full((len(texts), 64), 0.01, dtype=np.float32)
+    for row, text in enumerate(texts):
+        for pair in zip(text.lower(), text.lower()[1:], strict=False):
+            vectors[row, (31 * ord(pair[0]) + ord(pair[1])) % 64] += 1
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def table(columns, *rows):
+    """A frame of rows, its columns named in one text."""
+    return pd.DataFrame(rows, columns=columns.split())
 
 
 @pytest.fixture(scope="session")

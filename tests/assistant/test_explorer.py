@@ -1,9 +1,5 @@
 """The whole chain for one request, with a real ranker's features, a made-up encoder and a planner that repeats."""
 
-import hashlib
-from copy import deepcopy
-
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -11,6 +7,7 @@ from lib.assistant.explorer import Assistant
 from lib.assistant.planner import SETTINGS
 from lib.assistant.world import frames, read_world
 from lib.workbook.inputs import InputError
+from tests.assistant.conftest import letters
 
 
 class ByOpens:
@@ -20,13 +17,6 @@ class ByOpens:
         return features["opens"].to_numpy(dtype=float)
 
 
-def encode_anyhow(texts):
-    """Unit-length vectors drawn by the hash of each text."""
-    seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") for text in texts]
-    vectors = np.array([np.random.default_rng(seed).normal(size=16) for seed in seeds])
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
 def plan(prompts):
     """Calls `open_note` with the title of persona b's note where the prompt shows that tool first."""
     return ['open_note(title="Dough")' if "Tools:\nopen_note" in prompt else "no plan" for prompt in prompts]
@@ -34,16 +24,12 @@ def plan(prompts):
 
 @pytest.fixture
 def tables(records, write_world):
-    """The smallest world as tables, its evaluation persona being asked about twice."""
-    query, gold = deepcopy(records["queries"][1]), deepcopy(records["gold"][1])
-    records["queries"].append(query | {"id": "b-q1", "text": "And how is that done?", "place": "work"})
-    records["gold"].append(gold | {"query": "b-q1"})
     return frames(read_world(write_world(records)))
 
 
 @pytest.fixture
 def assistant(tables):
-    return Assistant(tables, encode_anyhow, ByOpens(), plan, 4, 2, 0.75)
+    return Assistant(tables, letters, ByOpens(), plan, 4, 2, 0.75)
 
 
 def test_a_typed_request_goes_through_the_whole_chain(assistant, tables):

@@ -1,7 +1,5 @@
 """Function definitions and queries as they come from others, and how well functions are found."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 from lib.assistant import functions as module
 from lib.assistant.functions import phrases_of, plain_schema, read_function_queries, search_tools
 from lib.assistant.toolbox import Toolbox
-from tests.assistant.conftest import refused
+from tests.assistant.conftest import letters, refused
 
 MINUTES = {"type": "integer", "description": "How long to wait."}
 FIELDS = {
@@ -255,16 +253,10 @@ TOOLS = pd.DataFrame(
 )
 
 
-def words(texts):
-    vocabulary = ["tide", "current", "bell", "high", "water"]
-    vectors = np.array([[0.01 + text.lower().count(word) for word in vocabulary] for text in texts])
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
 def test_search_confusions_and_what_to_mend():
     queries = pd.DataFrame({"query": list("abcd"), "text": ["high tide", "tide water", "bell", "the current"]})
     queries = queries.assign(apis=[["tide"], ["current"], ["bell", "tide"], ["current"]], place="q.json")
-    runs = search_tools(queries, TOOLS, words)
+    runs = search_tools(queries, TOOLS, letters)
     assert list(runs) == ["bm25t", "semantic", "rrf_text"]
     for run in runs.values():
         first = run[run["rank"] == 1].set_index("query")["item"]
@@ -285,4 +277,4 @@ def test_search_confusions_and_what_to_mend():
 
 def test_an_answer_outside_the_toolbox_is_one_clear_error():
     queries = pd.DataFrame({"query": ["a"], "text": ["x"], "apis": [["tid"]], "place": ["q.json, line 3"]})
-    refused(lambda: search_tools(queries, TOOLS, words), "q.json, line 3, query a", "tid,", "did you mean tide")
+    refused(lambda: search_tools(queries, TOOLS, letters), "q.json, line 3, query a", "tid,", "did you mean tide")

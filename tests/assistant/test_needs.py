@@ -6,13 +6,11 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lib.assistant.audit import stands_in
 from lib.assistant.needs import clock_words, day_word, draw_moment, fill_template, parse_call, read_needs, slots_of
 from lib.assistant.personas import LivedNeed, add_item, draw_life, draw_slot, furnish, moment_facts
-from lib.assistant.queries import Family, Query, label_query, print_call, say_something_new
+from lib.assistant.queries import Family, Query, label_query, say_something_new
 from lib.assistant.schemas import APPS, WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API
 from lib.workbook.inputs import InputError
@@ -20,9 +18,6 @@ from lib.workbook.inputs import InputError
 NOW = datetime(2023, 12, 14, 15, 10)  # a Thursday
 MOMENTS = [(datetime(2023, 12, 1, 9), "home"), (datetime(2023, 12, 2, 9), "work")]
 PYTHON_TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list}
-scalars = st.one_of(
-    st.text(max_size=30), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)
-)
 
 
 def test_a_slot_that_nothing_fills_is_named():
@@ -31,14 +26,6 @@ def test_a_slot_that_nothing_fills_is_named():
     for template in ("Where is {nobody}?", "{a.shoe}", "{a"):
         with pytest.raises(InputError, match=r"a slot cannot be filled"):
             fill_template(template, {"a": "x"})
-
-
-@given(st.dictionaries(st.sampled_from(["to", "count"]), st.one_of(scalars, st.lists(scalars, max_size=4))))
-@settings(deadline=None, database=None)
-def test_a_printed_call_parses_back(arguments):
-    text = print_call("send_mail", arguments)
-    assert "\n" not in text
-    assert repr(parse_call(text)) == repr(("send_mail", arguments)), "True is not 1, nor 1.0"
 
 
 @pytest.mark.parametrize("text", ["f(1)", "a.f(x=1)", "f(x={})"])

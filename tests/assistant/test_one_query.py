@@ -44,11 +44,7 @@ TOOK = pd.DataFrame([[1, 2, 4, 8, 16, 32, 64, 128, 256, 512]] * 50, columns=NAME
 def test_a_method_costs_the_steps_that_it_needs_and_a_95th_percentile_needs_fifty_queries():
     chains = pd.DataFrame({"writer": ["cot", "cot", "cot_distilled"], "ms": [1000.0, 2000.0, 500.0]})
     costs = context_costs(TOOK, chains).set_index("method")
-    assert costs["p50_ms"].to_dict() == {
-        "random": 32, "recency": 32, "bm25t": 36, "semantic": 35, "finetuned": 35, "rrf_text": 263, "lambdamart": 63,
-        "lambdamart_rrf": 223, "lambdamart_2": 575, "lambdamart_2_finetuned": 578, "cot": 1534, "cot_distilled": 534,
-        "finetuned_cot": 534,
-    }  # fmt: skip
+    assert costs["p50_ms"].loc[["semantic", "cot", "cot_distilled", "finetuned_cot"]].tolist() == [35, 1534, 534, 534]
     assert costs["p95_ms"].isna().sum() == 3
     assert costs.loc["bm25t", "p95_ms"] == 36
     assert context_costs(TOOK.head(49), chains)["p95_ms"].isna().all()

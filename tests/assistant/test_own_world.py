@@ -1,7 +1,5 @@
 """A world of one's own: what is wrong in its files is one InputError that names file, record and field."""
 
-from __future__ import annotations
-
 import functools
 import json
 import operator
@@ -108,14 +106,3 @@ def test_too_few_personas_to_train_on():
     check_trainable(queries, gold, folds=2)
     refused(lambda: check_trainable(queries, gold, folds=3), "3 training personas", "at least 4")
     refused(lambda: check_trainable(queries[:5], gold, folds=2), "1 evaluation queries", "at least 2")
-
-
-def test_an_argument_may_be_called_like_a_keyword_of_python(records, write_world):
-    """An API `send_money(from=…)` is as good as any other."""
-    gold = records["gold"][0]
-    gold |= {"apis": ["send_money"], "plan": 'send_money(from="Rent")', "answers": [{"send_money": {"from": ["Rent"]}}]}
-    folder = write_world(records)
-    api = "- {api: send_money, app: notes, description: Send money, arguments: {from: {description: account}}}\n"
-    with (folder / "toolbox.yaml").open("a", encoding="utf-8") as file:
-        file.write(api)
-    assert read_world(folder).gold[0].plan == 'send_money(from="Rent")'

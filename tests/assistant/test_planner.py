@@ -19,6 +19,7 @@ from lib.assistant.planner import (
     with_other_plans,
 )
 from lib.assistant.schemas import InputError
+from tests.assistant.conftest import table
 
 TEXT = {"type": "string"}
 FUNCTIONS = [
@@ -29,10 +30,6 @@ FUNCTIONS = [
         ("open_note", "title", "title"),
     )
 ]
-
-
-def table(columns, *rows):
-    return pd.DataFrame(rows, columns=columns.split())
 
 
 TOOLBOX = pd.DataFrame({"api": [one["name"] for one in FUNCTIONS], "app": ["calendar", "mail", "notes"]})
@@ -200,15 +197,10 @@ def test_a_plan_that_does_as_well_is_right_for_its_query_alone():
 def test_values_are_over_topics_known_and_new():
     topics = [f"need{n % 10}" for n in range(40)]
     one = pd.DataFrame({"query": [f"q{n:02}" for n in range(40)], "need": topics, "hallucination": 0.0})
-    rag, best = (one.assign(setting=name) for name in ("rag", "upper_bound"))
-    for name in set(MEASURES) - {"hallucination"}:
-        rag[name], best[name] = np.where(np.arange(40) < 10, 100.0, 0.0), 100.0
-    scores, over = per_query(pd.concat([rag, best]), 200, 0)
+    one = one.assign(**dict.fromkeys(set(MEASURES) - {"hallucination"}, np.where(np.arange(40) < 10, 100.0, 0.0)))
+    scores, over = per_query(one.assign(setting="rag"), 200, 0)
     table = values_by_topics(scores, over, {"need0", "need1"}).set_index(["setting", "topics", "metric"])
     assert set(table.index.get_level_values("metric")) == set(MEASURES)
     assert table.loc[("rag", "all", "ast_accuracy"), ["value", "over_queries"]].tolist() == [25, 25]
     assert table.loc[("rag", "new", "ast_accuracy"), ["value", "n_topics", "n"]].tolist() == [25, 2, 8]
     assert table.loc[("rag", "known", "ast_accuracy"), ["n_topics", "n"]].tolist() == [8, 32]
-    best = table.loc[("upper_bound", "all", "ast_accuracy")]
-    assert best["value"] == best["ci_high"] == 100
-    assert 90 < best["ci_low"] < 92  # Wilson for 40 of 40

@@ -1,7 +1,5 @@
 """Plans: parsing that evaluates nothing, the Berkeley matching rules one by one, and what holds for any plan."""
 
-from __future__ import annotations
-
 import itertools
 import json
 
@@ -29,7 +27,6 @@ def function(name="f", required=(), **properties):
 @pytest.mark.parametrize(
     ("text", "calls"),
     [
-        ("get-the-time(zone='UTC')", [("get-the-time", {"zone": "UTC"})]),
         ("a(x=1); b(y=2)", [("a", {"x": 1}), ("b", {"y": 2})]),
         ("[a(x=1), b.c(y=2)]", [("a", {"x": 1}), ("b.c", {"y": 2})]),
         ('f(a=[True, None], b={"k": [-1.5]}, c=(1, 2))', [("f", {"a": [True, None], "b": {"k": [-1.5]}, "c": [1, 2]})]),
@@ -51,13 +48,11 @@ def test_what_is_a_plan(text, calls):
 HOSTILE = {
     "empty": "",
     "prose": "I would play the song.",
-    "truncated": 'f(x="a',
     "positional": "f(1)",
     "double star": "f(**{'x': 1})",
     "twice": "f(x=1, x=1)",
     "key no text": "f(x={1: 2})",
     "name as value": "f(x=y)",
-    "nested call": "f(x=g())",
     "power": "f(x=10**10**10)",
     "unhashable key": "f(x={[1]: 2})",
     "difference": "f() - g(x=1)",
@@ -256,7 +251,7 @@ plans = st.lists(calls, min_size=1, max_size=4)
 
 
 def print_plan(calls):
-    return "\n".join(f"{name}({', '.join(f'{key}={value!r}' for key, value in args.items())})" for name, args in calls)
+    return "\n".join(print_call(*call) for call in calls)
 
 
 def acceptable(value):
@@ -273,7 +268,9 @@ def answers_of(calls):
 @given(plans)
 @relaxed
 def test_printed_plan_parses_back(calls):
-    assert repr(parse_plan(print_plan(calls))) == repr(calls)
+    text = print_plan(calls)
+    assert repr(parse_plan(text)) == repr(calls), "True is not 1, nor 1.0"
+    assert text.count("\n") == len(calls) - 1, "a call stands in one line"
 
 
 @given(plans, st.randoms(use_true_random=False))

@@ -114,15 +114,6 @@ def test_ranks_within_a_query():
     assert rank_within(group[:0], scores[:0]).tolist() == []
 
 
-def test_what_comes_after_the_query_is_not_seen():
-    queries, items, opens = random_task()
-    queries["time"] = queries["time"].min()
-    queries["weekday"] = queries["time"].dt.day_of_week
-    past = opens[opens["time"] < queries["time"].iloc[0]]
-    assert len(past) < len(opens)
-    pd.testing.assert_frame_equal(signals_of(queries, items, past), signals_of(queries, items, opens))
-
-
 def test_numerical_signals_are_blind_to_the_query():
     """Counted from the query, recency would tell the hour and weekday of the last open."""
     queries, items, opens = random_task()

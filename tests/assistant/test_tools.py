@@ -12,11 +12,7 @@ from lib.assistant.tools import ALONE, BY_SEARCH, CONTEXT, ORACLE, OTHERS, ToolW
 from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import notebook_parameters
 from lib.workbook.parts import kept_arrays
-
-
-def table(columns, *rows):
-    return pd.DataFrame(rows, columns=columns.split())
-
+from tests.assistant.conftest import letters, table
 
 TOOLS = table(
     "api app", ("open_note", "notes"), ("send_mail", "mail"), ("read_mail", "mail"), ("call", "phone_call")
@@ -26,15 +22,6 @@ TOOLS = table(
 def run_of(**ranked):
     rows = [(query, item, rank) for query, names in ranked.items() for rank, item in enumerate(names, start=1)]
     return table("query item rank", *rows)
-
-
-def letters(texts):
-    """Unit-length counts of pairs of letters, hashed."""
-    vectors = np.full((len(texts), 64), 0.01, dtype=np.float32)
-    for row, text in enumerate(texts):
-        for pair in zip(text.lower(), text.lower()[1:], strict=False):
-            vectors[row, (31 * ord(pair[0]) + ord(pair[1])) % 64] += 1
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 @pytest.fixture

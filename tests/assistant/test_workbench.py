@@ -1,6 +1,5 @@
 """WorkBench: what its files say, searches over items and tools; what is wrong with a file is one sentence."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -9,16 +8,9 @@ from lib.assistant.tools import listed_rows
 from lib.retrieval.lambdamart import hash_of
 from lib.workbook.inputs import InputError
 from lib.workbook.parts import keep_arrays
+from tests.assistant.conftest import letters
 
 QUERY = "query,answer,base_template"
-
-
-class Letters:
-    """Embeds a text as counts of its letters, so that equal letters are near."""
-
-    def encode(self, texts, **_):
-        counts = np.array([[1e-6 + text.lower().count(chr(97 + i)) for i in range(26)] for text in texts])
-        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
 
 @pytest.fixture
@@ -47,9 +39,11 @@ def answers(folder, *rows):
 
 
 @pytest.fixture
-def letters(monkeypatch):
-    monkeypatch.setattr(workbench, "encode", lambda encoder, texts: encoder.encode(texts))
-    return Letters()
+def read(monkeypatch):
+    """The texts that were embedded, by an encoder that is a function of texts."""
+    texts = []
+    monkeypatch.setattr(workbench, "encode", lambda encoder, some: texts.append(some) or encoder(some))
+    return texts
 
 
 def test_answers_name_items_and_tools(folder):
@@ -82,7 +76,8 @@ def test_an_id_may_not_stand_twice(folder):
         workbench.read_workbench(folder)
 
 
-def test_the_right_item_is_ranked_first_and_scored(folder, letters):
+@pytest.mark.usefixtures("read")
+def test_the_right_item_is_ranked_first_and_scored(folder):
     bench = workbench.read_workbench(folder)
     bench.queries.loc[0, "text"] = bench.items.loc[0, "text"]
     runs = workbench.context_runs(bench, {"semantic": letters})
@@ -94,9 +89,7 @@ def test_the_right_item_is_ranked_first_and_scored(folder, letters):
     assert recall.loc["random", 3] == pytest.approx(75, abs=6)  # one of four items
 
 
-def test_context_is_the_app_of_the_first_item(folder, letters, monkeypatch):
-    read = []
-    monkeypatch.setattr(workbench, "encode", lambda encoder, texts: read.append(texts) or encoder.encode(texts))
+def test_context_is_the_app_of_the_first_item(folder, read):
     bench = workbench.read_workbench(folder)
     context = pd.DataFrame({"query": ["email-1", "email-1", "email-3"], "rank": [1, 2, 1]})
     context["item"] = ["calendar-0001", "email-0001", "email-0001"]
@@ -107,7 +100,8 @@ def test_context_is_the_app_of_the_first_item(folder, letters, monkeypatch):
     assert scores.loc[scores["k"] == 3, "value"].eq(100).all()  # there are two tools
 
 
-def test_kept_runs_are_taken_for_the_same_data_and_encoder_and_searched_for_again(folder, letters, monkeypatch):
+@pytest.mark.usefixtures("read")
+def test_kept_runs_are_taken_for_the_same_data_and_encoder_and_searched_for_again(folder, monkeypatch):
     monkeypatch.setattr(workbench, "LISTED", 4)
     monkeypatch.setattr(workbench, "AUDITED", 2)
     bench = workbench.read_workbench(folder)

@@ -1,8 +1,6 @@
 """The simulated world: its sizes and shares, its labels, its knobs, and that nothing gives the answer away but what is
 meant to."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
