@@ -14,7 +14,7 @@ from lib.assistant.schemas import WorldKnobs
 from lib.assistant.world import frames, simulate
 from lib.retrieval.dense import encode, load_encoder
 from lib.workbook.inputs import InputError
-from tests.retrieval.conftest import WORDS, build_encoder
+from tests.retrieval.conftest import WORDS, build_encoder, unit
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"n_personas": 264, "n_training_queries": 1446, "n_evaluation_queries": 312}
@@ -51,7 +51,7 @@ def letters(texts):
     for row, text in enumerate(texts):
         for pair in zip(text.lower(), text.lower()[1:], strict=False):
             vectors[row, (31 * ord(pair[0]) + ord(pair[1])) % 64] += 1
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit(vectors)
 
 
 def table(columns, *rows):
@@ -115,9 +115,8 @@ def small_tables(make_world):
 @pytest.fixture(scope="session")
 def drawn_vectors(small_tables):
     """Embeddings of its items and queries that say nothing."""
-    drawn = {name: np.random.default_rng(n).normal(size=(len(small_tables[name]), 8))
-             for n, name in enumerate(("items", "queries"))}  # fmt: skip
-    return {name: vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for name, vectors in drawn.items()}
+    sizes = {name: (len(small_tables[name]), 8) for name in ("items", "queries")}
+    return {name: unit(np.random.default_rng(n).normal(size=size)) for n, (name, size) in enumerate(sizes.items())}
 
 
 @pytest.fixture(scope="session")

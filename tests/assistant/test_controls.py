@@ -14,7 +14,7 @@ def test_with_a_link_cut_a_ranker_loses_what_the_log_gave(task):
     found = cut_links(task, 3, 3)
     assert found.index.tolist() == names
     means = found[habit].mean().droplevel(["metric", "k"])
-    whole = recall(task, {"run": task.rank(task.fit()[1])}, kind="habit")["run"]
+    whole = recall(task, {"run": task.rank(task.fit()[1])})["run"]
     assert means.max() < whole - 20
     assert abs(means["labels_permuted"] - means["halfway_to_its_reverse"]) < 25
 

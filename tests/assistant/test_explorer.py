@@ -32,16 +32,13 @@ def assistant(tables):
     return Assistant(tables, letters, ByOpens(), plan, 4, 2, 0.75)
 
 
-def test_a_typed_request_goes_through_the_whole_chain(assistant, tables):
-    own = tables["items"][tables["items"]["persona"] == "b"]
+def test_a_typed_request_goes_through_the_whole_chain(assistant):
     answer = assistant.answer("b", "Play something.", pd.Timestamp("2024-01-10 08:00"), "home")
     assert answer["setting"].tolist() == ["lower_bound", "rag", "context_tuned_rag"]
     assert answer["tools"].map(len).tolist() == [0, 5, 5]
     assert answer["context"].map(len).tolist()[:2] == [0, 0]
-    shown = answer["context"].iloc[2][:2]
-    assert all(any(text in line for text in own["text"]) for line in shown)
     assert "failure" not in answer
-    assert set(answer["items"].iloc[2]) <= set(own["item"])
+    assert answer["items"].iloc[2] == ["b-note", "b-song"], "its own alone, what was opened first"
 
 
 def test_labels_add_the_upper_bounds_and_a_verdict(assistant):

@@ -42,9 +42,6 @@ def write(tmp_path):
     return write
 
 
-# ---------------------------------------------------------------- toolbox
-
-
 @pytest.mark.parametrize("first", [{"type": "function", "function": LAMP}, {"question": "?", "function": [LAMP]}])
 def test_every_form_gives_the_same_toolbox(write, first):
     toolbox = Toolbox.from_functions(write(as_lines([first, {"function": [BELL, BARE]}])))
@@ -77,7 +74,6 @@ def test_name_with_two_definitions_keeps_the_first_and_warns(write, caplog):
         ([LAMP, {"description": "d"}], ["record 2", "name"]),
         ([{"name": "f", "parameters": {"properties": {"x": 5}}}], ["record 1", "f", "parameters.properties.x"]),
         ([], ["no function"]),
-        (as_lines([LAMP]) + "{", ["line 2", "not JSON"]),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -85,8 +81,6 @@ def test_wrong_functions(write, records, parts):
     path = write(records)
     refused(lambda: Toolbox.from_functions(path), "functions.json", *parts)
 
-
-# ---------------------------------------------------------------- queries
 
 LIT = [{"home.set_lamp": {"room": ["hall"], "level": [1]}}]
 TWICE = [{"wait": {}}, {"ring-bell": {}}]
@@ -165,8 +159,6 @@ def test_wrong_queries(write, records, parts):
     refused(lambda: read_function_queries(path), "queries.json", *parts)
 
 
-# ---------------------------------------------------------------- the forms of others
-
 SCHEMA = {"type": "object", "properties": {"harbour": {"type": "string", "description": "its name"}}}
 TIDE = {"name": "tide", "description": "High water.", "parameters": SCHEMA}
 
@@ -240,8 +232,6 @@ def test_a_servers_error_is_told(write):
     path = write({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}})
     refused(lambda: Toolbox.from_functions(path), "functions.json, record 1", "Method not found")
 
-
-# ---------------------------------------------------------------- how well they are found
 
 TOOLS = pd.DataFrame(
     [

@@ -12,8 +12,7 @@ from lib.assistant import parts as module
 from lib.assistant.parts import assistant_recipes, make_planner, make_writer, taught_queries
 from lib.assistant.planners import planner_settings, read_planner_lesson, shipped_planner
 from lib.assistant.queries import held_out_needs
-from lib.assistant.schemas import WorldKnobs
-from lib.assistant.world import frames, simulate
+from lib.assistant.world import frames
 from lib.generation.finetune import Training
 from lib.report import train as command
 from lib.workbook.artifacts import ROOT, Workbook
@@ -33,9 +32,8 @@ def tiny(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tables():
-    knobs = WorldKnobs(n_personas=8, n_training_queries=24, n_evaluation_queries=12)
-    return frames(simulate(ROOT / "data", knobs))
+def tables(make_world):
+    return frames(make_world(n_personas=8, n_training_queries=24, n_evaluation_queries=12))
 
 
 def ranked(queries, items, n, seed):
@@ -169,32 +167,3 @@ def test_what_training_personas_have_is_part_of_what_a_planner_learned_from(writ
 def test_a_world_that_is_too_small_says_so(write, tiny):
     with pytest.raises(ValueError, match="planner-25: this world has 24"):
         make_planner(book_of("07_planner", write(), tiny), size=25)
-
-
-@pytest.fixture
-def notebooks(tmp_path, monkeypatch):
-    """The files that the notebooks of a project with a profile were asked for; none runs."""
-    (tmp_path / "notebooks" / "profiles").mkdir(parents=True)
-    (tmp_path / "notebooks" / "profiles" / "tiny.yaml").write_text("profile: tiny\n")
-    asked = []
-    monkeypatch.setattr(command, "run_notebooks", lambda profile, files, root: asked.extend(files))
-    return asked
-
-
-def test_what_is_missing_is_made_first_and_its_notebooks_are_named(tmp_path, notebooks, capsys):
-    part = assistant_recipes()["planner-4338"]
-    with pytest.raises(command.ArtifactError, match=r"01_data_gen \(.*03_cot_augmentation \(cot.parquet\); 06_tool"):
-        command.world_of("tiny", part.notebook, part.needs, root=tmp_path)
-    assert "data/generated/tiny/tool_rankings.parquet" in notebooks
-    assert "by notebooks up to 06_tool_retrieval" in capsys.readouterr().out
-
-
-def test_what_is_there_is_brought_up_to_date_only_where_that_is_asked_for(write, tmp_path, notebooks, monkeypatch):
-    write()
-    part = assistant_recipes()["planner-4338"]
-    for anew in (False, True):
-        command.world_of("tiny", part.notebook, part.needs, anew, tmp_path)
-        assert len(notebooks) == (10 if anew else 0)
-    monkeypatch.setattr(command, "run_notebooks", lambda *_: 1)
-    with pytest.raises(command.ArtifactError, match="a notebook failed"):
-        command.world_of("tiny", part.notebook, part.needs, True, tmp_path)

@@ -87,9 +87,6 @@ def shown(setting, **how):
     return material_of(**how).shown(QUERIES, setting).set_index("query")
 
 
-# ---------------------------------------------------------------- prompts
-
-
 def test_each_setting_shows_what_table_3_says():
     assert shown("lower_bound")[["tools", "items"]].isna().all(axis=None)
     rag = shown("rag").loc["q1"]
@@ -150,9 +147,6 @@ def test_the_second_step_follows_what_was_planned_not_the_label():
     assert "Result: Notes: For Dana" in steps["prompt"].iloc[0]
     hopeless = material_of().second_steps(rows, ["no plan at all"])
     assert f"default()\nResult: {NOTHING_FOUND}" in hopeless["prompt"].iloc[0]
-
-
-# ---------------------------------------------------------------- scores
 
 
 def scored(query, texts, gold=GOLD):

@@ -7,16 +7,6 @@ import pytest
 
 from lib.assistant import planners as module
 from lib.assistant.planner import SETTINGS, with_other_plans
-from lib.assistant.planners import (
-    LARGER_RATE,
-    LARGER_TOKENS,
-    Planner,
-    PlannerLesson,
-    plan,
-    plan_second_calls,
-    planners_of,
-    with_gold_tools,
-)
 from lib.generation import local, models
 from lib.generation.answers import Answer, Answers, KeptModel, key_of
 from lib.generation.finetune import Training
@@ -24,11 +14,10 @@ from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import Parameters
 from tests.assistant.test_planner import GOLD, OTHERS, QUERIES, TOOLS, TWO_CALLS, material_of
 
-# ---------------------------------------------------------------- what a planner learns
-
 
 def lesson_of(queries=QUERIES, gold=GOLD, thoughts=None, held_out=(), **how):
-    lesson = PlannerLesson(replace(material_of(gold, **how), queries=queries), pd.DataFrame(), thoughts or {}, {}, 3)
+    material = replace(material_of(gold, **how), queries=queries)
+    lesson = module.PlannerLesson(material, pd.DataFrame(), thoughts or {}, {}, 3)
     lesson.__dict__["held_out"] = set(held_out)
     return lesson
 
@@ -65,7 +54,7 @@ def test_plans_of_two_calls_are_also_learned_step_by_step(monkeypatch):
 def test_training_prompts_show_the_gold_tools_and_teach_the_gold_plan():
     gold = with_other_plans(GOLD, OTHERS)
     rows = material_of(gold, n_tools=1).prompted(QUERIES[1:], SETTINGS)
-    for before, after in zip(rows.itertuples(), with_gold_tools(rows, gold, seed=0).itertuples(), strict=True):
+    for before, after in zip(rows.itertuples(), module.with_gold_tools(rows, gold, seed=0).itertuples(), strict=True):
         if SETTINGS[before.setting][0] in ("none", "gold"):
             assert after.tools == before.tools
         else:
@@ -73,23 +62,22 @@ def test_training_prompts_show_the_gold_tools_and_teach_the_gold_plan():
             assert after.tools[-1] == "default"
             assert len(after.tools) == len(set(after.tools)) == len(before.tools)
     rag = material_of(gold).shown(QUERIES[2:], "rag")
-    assert {with_gold_tools(rag, gold, seed)["tools"].iloc[0].index("find_event") for seed in range(9)} == {0, 1}
+    assert {module.with_gold_tools(rag, gold, seed)["tools"].iloc[0].index("find_event") for seed in range(9)} == {0, 1}
     pairs = lesson_of(gold=gold).pairs(QUERIES[2:].assign(setting="rag"))
     assert pairs["target"].tolist() == [GOLD["plan"].iloc[2]]
-
-
-# ---------------------------------------------------------------- planning
 
 
 class Titles:
     """A model that calls the first tool that it is shown with the first item's title, and takes note of prompts."""
 
-    def __init__(self):
-        self.prompts = []
+    def __init__(self, name="", adapter=None, cache=None, **machine):
+        self.prompts, self.cache = [], Answers() if cache is None else cache
 
     def ask(self, asked, bar, **settings):
         self.prompts += [prompt for prompt, _ in asked.values()]
-        return {key: Answer(self.answer(prompt.split("\n"))) for key, (prompt, _) in asked.items()}
+        made = {key: Answer(self.answer(prompt.split("\n"))) for key, (prompt, _) in asked.items()}
+        self.cache.add(made)
+        return made
 
     @staticmethod
     def answer(lines):
@@ -105,12 +93,12 @@ def material():
 @pytest.fixture
 def planner():
     model = Titles()
-    return Planner(KeptModel(Answers(), "w", lambda: model), 20), model
+    return module.Planner(KeptModel(Answers(), "w", lambda: model), 20), model
 
 
 def test_a_plan_is_made_from_its_settings_prompt_and_judged(material, planner):
     one, model = planner
-    found = plan(["context_tuned_rag"], material, one, QUERIES[2:], thoughts={"q3": "Check."}).iloc[0]
+    found = module.plan(["context_tuned_rag"], material, one, QUERIES[2:], thoughts={"q3": "Check."}).iloc[0]
     assert model.prompts == [found["prompt"]]
     assert "Thought: Check." in found["prompt"]
     assert found["text"] == 'find_event(title="Steering round")'
@@ -119,8 +107,8 @@ def test_a_plan_is_made_from_its_settings_prompt_and_judged(material, planner):
 
 def test_a_second_call_is_planned_after_the_first_was_made(material, planner):
     one, model = planner
-    at_once = plan(["context_tuned_upper_bound"], material, one, QUERIES[:1])
-    found = plan_second_calls(at_once.assign(text=TWO_CALLS), material, one)
+    at_once = module.plan(["context_tuned_upper_bound"], material, one, QUERIES[:1])
+    found = module.plan_second_calls(at_once.assign(text=TWO_CALLS), material, one)
     assert found["text"].iloc[0].startswith(TWO_CALLS.split("\n")[0] + "\nfind_event(")
     assert "Result: Calendar: Steering round" in model.prompts[-1]
     assert found["ast_accuracy"].tolist() == [0]
@@ -135,32 +123,17 @@ def test_as_many_queries_are_asked_as_have_all_their_plans_kept():
     prompts, answers = there.prompted(queries, SETTINGS), Answers()
     kept = prompts[(prompts["query"] != "q4") | (prompts["setting"] != "rag")]["prompt"]
     answers.add({key_of("w", prompt, 20): Answer("default()") for prompt in kept})
-    one = Planner(KeptModel(answers, "w"), 20)
-    found = plan(SETTINGS, there, one, queries, wanted=4)
+    one = module.Planner(KeptModel(answers, "w"), 20)
+    found = module.plan(SETTINGS, there, one, queries, wanted=4)
     assert found["query"].value_counts().to_dict() == {f"q{n}": 5 for n in range(9) if n != 4}
-    away = Planner(KeptModel(Answers(), "w"), 20)
-    assert plan(SETTINGS, there, away, queries, wanted=4).empty
-    here = Planner(KeptModel(Answers(), "w", Titles), 20)
-    drawn = plan(SETTINGS, there, here, queries, wanted=6, seed=3)["query"].unique()
+    away = module.Planner(KeptModel(Answers(), "w"), 20)
+    assert module.plan(SETTINGS, there, away, queries, wanted=4).empty
+    here = module.Planner(KeptModel(Answers(), "w", Titles), 20)
+    drawn = module.plan(SETTINGS, there, here, queries, wanted=6, seed=3)["query"].unique()
     assert gold.set_index("query")["kind"].loc[drawn].value_counts().to_dict() == {"a": 3, "b": 3}
 
 
-# ---------------------------------------------------------------- who plans
-
 SETTLED = Training(learning_rate=3e-3, epochs=2, seed=7)
-
-
-class Model:
-    """In the place of a language model: its plans name how long what it was last told is."""
-
-    def __init__(self, name, adapter=None, cache=None, **machine):
-        self.cache = cache
-
-    def ask(self, asked, bar, max_new_tokens, **settings):
-        assert max_new_tokens == LARGER_TOKENS
-        made = {key: Answer(f"plan({len(text)})") for key, (text, _) in asked.items()}
-        self.cache.add(made)
-        return made
 
 
 @pytest.fixture
@@ -168,13 +141,13 @@ def larger(tmp_path, monkeypatch):
     """The larger planner, where the profile names it so."""
     monkeypatch.setattr(models, "locate", lambda name: name)
     monkeypatch.setattr(local, "fingerprint", lambda path, *_: f"weights of {path}")
-    monkeypatch.setattr(module, "LocalModel", Model)
-    monkeypatch.setattr(PlannerLesson, "source", lambda self, size: f"{size} queries")
+    monkeypatch.setattr(module, "LocalModel", Titles)
+    monkeypatch.setattr(module.PlannerLesson, "source", lambda self, size: f"{size} queries")
 
     def planner(name="", size=20, settings=SETTLED, **machine):
         parameters = Parameters(profile="tiny", seed=3, planner="small", instruct_planner=name)
         book = Workbook("07_planner", parameters, tmp_path)
-        return planners_of(book, lesson_of(), None, size, settings, False, **machine)["larger tuned"]
+        return module.planners_of(book, lesson_of(), None, size, settings, False, **machine)["larger tuned"]
 
     return planner
 
@@ -188,10 +161,10 @@ def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(larger
 
     monkeypatch.setattr(module, "finetune_language_model", finetune)
     prompts = material.prompted(QUERIES[2:], SETTINGS)["prompt"]
-    assert larger("small").write(prompts) == [f"plan({len(prompt)})" for prompt in prompts]
-    assert trained == [("small", 3, "planner_larger", LARGER_RATE, 1)]
-    assert all(larger("small").model.has(prompts, LARGER_TOKENS)), "kept under what it comes from"
-    assert not any(larger("small", 21).model.has(prompts, LARGER_TOKENS))
+    assert larger("small").write(prompts) == [Titles.answer(prompt.split("\n")) for prompt in prompts]
+    assert trained == [("small", 3, "planner_larger", module.LARGER_RATE, 1)]
+    assert all(larger("small").model.has(prompts, module.LARGER_TOKENS)), "kept under what it comes from"
+    assert not any(larger("small", 21).model.has(prompts, module.LARGER_TOKENS))
     with pytest.raises(models.ModelError, match="no model is named"):
         larger().write(prompts)
 

@@ -35,25 +35,16 @@ def chosen(task, rankings):
     return choose_fusion(rankings, tried, task.qrels, task.queries_of("training"), [3, 10])
 
 
-def recall(task, runs, split="evaluation", kind=None):
-    queries = task.queries_of(split)
-    if kind:
-        queries = [query for query in queries if task.gold.set_index("query")["kind"][query] == kind]
+def recall(task, runs):
+    """Over evaluation queries that are resolved by habit."""
+    kind = task.gold.set_index("query")["kind"]
+    queries = [query for query in task.queries_of("evaluation") if kind[query] == "habit"]
     return per_query_scores(runs, task.qrels, queries, [3]).xs("recall", axis=1, level="metric").mean().droplevel("k")
 
 
-# ---- LambdaMART
-
-
-def test_a_fit_scores_training_queries_by_rankers_that_did_not_see_them(task, fitted):
+def test_no_ranker_saw_the_persona_that_it_scores(task, fitted, by_store):
     ranker, scores = fitted
     np.testing.assert_array_equal(scores[task.evaluation], ranker.predict(task.features[task.evaluation]))
-    seen = task.rank(task.predict(ranker, task.training), task.training)
-    found = recall(task, {"seen": seen, "out of fold": task.rank(scores, task.training)}, "training")
-    assert found["seen"] > found["out of fold"] + 3
-
-
-def test_no_ranker_saw_the_persona_that_it_scores(task, fitted, by_store):
     mine = task.persona == task.persona[task.training][0]
     other = replace(task)
     other.__dict__["relevant"] = np.where(mine, ~task.relevant, task.relevant)
@@ -71,7 +62,7 @@ def test_a_ranker_that_sees_less_finds_less(task, fitted):
     without = [name for name in task.features if name not in groups["habitual"]]
     for name, columns in (("text alone", groups["text"]), ("without habits", without)):
         runs[name] = task.rank(task.predict(task.learn(features=task.features[columns]), task.evaluation))
-    found = recall(task, runs, kind="habit")
+    found = recall(task, runs)
     assert found["whole"] > found[["text alone", "without habits"]].max() + 20
 
 
@@ -94,16 +85,12 @@ def test_a_store_that_one_persona_alone_teaches_has_no_ranker(task):
 
 
 def test_every_reading_is_tried_but_lambdamart_alone():
-    """Alone it is no fusion."""
+    """Eleven choices of rankings by four constants; of what there is to weigh, in three ways."""
     every = fusions(["bm25t", "semantic"])
-    tried = {fusion.rankings for fusion in every}
-    assert (WHOLE,) not in tried
-    assert {(STORES,), (WHOLE, STORES), (WHOLE, "semantic"), (WHOLE, STORES, "bm25t", "semantic")} < tried
-    assert len(set(every)) == len(every)
-    assert sorted(fusion.k for fusion in every if fusion.rankings == (STORES,)) == [1, 5, 20, 60]
-    assert {Fusion((WHOLE, STORES, "bm25t"), 1, (4.0, 1.0, 1.0)), Fusion((STORES, "semantic"), 1, (2.0, 1.0))} < {
-        *every
-    }
+    assert len(set(every)) == len(every) == 4 + 10 * 4 * 3
+    assert (WHOLE,) not in {fusion.rankings for fusion in every}, "alone it is no fusion"
+    some = Fusion((STORES,), 5), Fusion((STORES, "semantic"), 60, (2.0, 1.0)), Fusion((WHOLE, STORES), 1, (4.0, 1.0))
+    assert {*some, Fusion((WHOLE, STORES, "bm25t", "semantic"), 20)} < {*every}
 
 
 def test_no_evaluation_query_takes_part_in_the_choice(task, fitted, by_store):

@@ -7,30 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.assistant import second_stage
+from lib.assistant import second_stage as module
 from lib.assistant.one_query import PersonaIndex
 from lib.assistant.ranking import RankingTask
-from lib.assistant.second_stage import (
-    ENOUGH,
-    FEW_FOLDS,
-    SHARPNESS,
-    Alike,
-    adapt_cosines,
-    alike_by_persona,
-    cross_fitted,
-    neighbour_features,
-    relative_to_query,
-    scores_on_new_topics,
-    second_features,
-)
 from lib.assistant.signals import hour_kernel, log_similarities
 from lib.evaluation.comparison import per_query_scores
+from tests.retrieval.conftest import unit
 
 PERSONAS, MATTERS, DIMENSIONS = 40, 4, 48
-
-
-def unit(vectors):
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +50,12 @@ def task(world):
 @pytest.fixture(scope="module")
 def adapted(task, world):
     """Cosines of known and new topics."""
-    return cross_fitted(task, adapt_cosines(task, world[1]))
+    return module.cross_fitted(task, module.adapt_cosines(task, world[1]))
 
 
 @pytest.fixture(scope="module")
 def alike(task, world):
-    return alike_by_persona(task, world[1]["items"])
+    return module.alike_by_persona(task, world[1]["items"])
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +64,8 @@ def first(task):
 
 
 def fit_second(task, alike, first, cosine):
-    seen = second_features(task.features, cosine, first, task.pairs["query_row"].to_numpy(), alike)
-    return task.fit(features=pd.DataFrame(seen, copy=True), folds=FEW_FOLDS)
+    seen = module.second_features(task.features, cosine, first, task.pairs["query_row"].to_numpy(), alike)
+    return task.fit(features=pd.DataFrame(seen, copy=True), folds=module.FEW_FOLDS)
 
 
 @pytest.fixture(scope="module")
@@ -96,16 +80,9 @@ def recall(task, scores):
 
 def test_logs_are_alike_where_they_are_opened_at_the_same_moments():
     items = pd.DataFrame({"item": ["a", "b", "c", "d"]})
-    opens = pd.DataFrame(
-        [
-            ("a", "2024-01-01 08:10", "home"),  # a Monday
-            ("b", "2024-01-02 09:50", "home"),
-            ("c", "2024-01-06 08:10", "home"),  # a Saturday
-            ("c", "2024-01-10 08:10", "home"),  # after the first query
-            ("of nobody", "2024-01-01 08:10", "home"),
-        ],
-        columns=["item", "time", "place"],
-    ).astype({"time": "datetime64[ns]"})
+    # On a Monday, a Tuesday, a Saturday, and after the first query.
+    moments = pd.to_datetime(["2024-01-01 08:10", "2024-01-02 09:50", "2024-01-06 08:10", "2024-01-10 08:10"])
+    opens = pd.DataFrame({"item": ["a", "b", "c", "c", "of nobody"], "time": [*moments, moments[0]], "place": "home"})
     times = pd.Series(pd.to_datetime(["2024-01-07 12:00", "2024-01-11 12:00", "2024-01-07 13:00"]))
     alike, state = log_similarities(items, opens, times)
     assert state.tolist() == [0, 1, 0]
@@ -125,11 +102,11 @@ def test_an_item_is_compared_with_the_others_and_they_pass_on_what_they_score():
     rng = np.random.default_rng(1)
     vectors, logs = unit(rng.normal(size=(5, 3))), unit(rng.random((2, 5, 4)))
     rows, ties = np.arange(15).reshape(3, 5), np.array([9, 1, 7, 3, 5], dtype=np.uint64)
-    part = Alike(rows, ties, vectors @ vectors.T, logs @ logs.transpose(0, 2, 1), np.array([1, 0, 1]))
+    part = module.Alike(rows, ties, vectors @ vectors.T, logs @ logs.transpose(0, 2, 1), np.array([1, 0, 1]))
     first, signal = rng.normal(size=15), rng.normal(size=15)
     first[1:4] = 2.0  # ties among the best
     signal[6] = np.nan  # counts as the mean
-    near, passed = neighbour_features(first, {"semantic_z": signal, "opens_z": np.ones(15)}, [part])
+    near, passed = module.neighbour_features(first, {"semantic_z": signal, "opens_z": np.ones(15)}, [part])
     assert list(passed) == ["text_passes_semantic", "log_passes_semantic"]
     for query, mine in enumerate(rows):
         for group, matrix in (("text", part.text), ("log", part.log[part.state[query]])):
@@ -141,7 +118,7 @@ def test_an_item_is_compared_with_the_others_and_they_pass_on_what_they_score():
                     "nearest": alike[0],
                     "top": alike[0],
                     "all": np.average(alike, weights=np.exp(first[mine[others]])),
-                    "passes_semantic": np.average(scored, weights=np.exp(SHARPNESS * alike)),
+                    "passes_semantic": np.average(scored, weights=np.exp(module.SHARPNESS * alike)),
                 }
                 fast = {name: (near | passed)[f"{group}_{name}"][mine[item]] for name in slow}
                 assert fast == pytest.approx(slow)
@@ -151,7 +128,7 @@ def test_scores_are_taken_relative_to_the_query():
     query_row = np.array([0, 0, 0, 1, 1, 2])
     first = np.array([1.0, 3.0, 2.0, 5.0, 5.0, 7.0])
     nothing, both = (pd.DataFrame(index=range(6)), np.zeros(6)), (first, first + 10 * query_row)
-    scores, at_another_level = (pd.DataFrame(second_features(*nothing, one, query_row, [])) for one in both)
+    scores, at_another_level = (pd.DataFrame(module.second_features(*nothing, one, query_row, [])) for one in both)
     pd.testing.assert_frame_equal(scores, at_another_level)
     assert scores["first_rank"].tolist() == [3, 1, 2, 1, 1, 1]
     assert scores["first_behind"].tolist() == [-2, 0, -1, 0, 0, 0]
@@ -162,7 +139,7 @@ def test_scores_are_taken_relative_to_the_query():
 
 def test_what_is_missing_stays_missing_and_counts_for_nothing():
     columns = {"x": np.array([1.0, 3.0, np.nan, 4.0, np.nan])}
-    found = relative_to_query(columns, np.array([0, 0, 0, 1, 2]))["x_z"]
+    found = module.relative_to_query(columns, np.array([0, 0, 0, 1, 2]))["x_z"]
     np.testing.assert_array_equal(found, [-1, 1, np.nan, 0, np.nan])
 
 
@@ -201,8 +178,8 @@ def test_no_query_is_ranked_by_what_learned_from_its_topic(task, alike, adapted,
         return learn(self, rows, *rest, **how)
 
     monkeypatch.setattr(RankingTask, "learn", watched)
-    scores = scores_on_new_topics(task, alike, {"second": adapted[1]})
-    folds = np.repeat(np.unique(task.topic_fold), 2 + FEW_FOLDS + 2)
+    scores = module.scores_on_new_topics(task, alike, {"second": adapted[1]})
+    folds = np.repeat(np.unique(task.topic_fold), 2 + module.FEW_FOLDS + 2)
     for rows, fold in zip(learned, folds, strict=True):
         assert not set(need[rows]) & set(need[task.evaluation & (task.topic_fold == fold)])
         assert not (task.evaluation & rows).any()
@@ -216,14 +193,14 @@ def test_the_cosines_of_each_fold_go_to_the_queries_about_that_fold_alone(task, 
     told_each = {
         fold: np.where(task.training ^ (task.topic_fold == fold), told, 0.0) for fold in np.unique(task.topic_fold)
     }
-    assert recall(task, scores_on_new_topics(task, alike, {"second": told_each})["second"]) > 95
+    assert recall(task, module.scores_on_new_topics(task, alike, {"second": told_each})["second"]) > 95
 
 
 def test_too_few_personas_teach_nothing(task, world, alike):
-    few = replace(task)
-    few.__dict__["training"] = task.training & np.isin(task.persona, [f"p{person}" for person in range(ENOUGH - 1)])
-    assert not scores_on_new_topics(few, alike, {})["lambdamart"].any()
-    assert not any(values.any() for values in adapt_cosines(few, world[1]).values())
+    few, some = replace(task), [f"p{person}" for person in range(module.ENOUGH - 1)]
+    few.__dict__["training"] = task.training & np.isin(task.persona, some)
+    assert not module.scores_on_new_topics(few, alike, {})["lambdamart"].any()
+    assert not any(values.any() for values in module.adapt_cosines(few, world[1]).values())
 
 
 def test_no_map_is_asked_about_what_it_learned_from(task, world, monkeypatch):
@@ -243,9 +220,9 @@ def test_no_map_is_asked_about_what_it_learned_from(task, world, monkeypatch):
             assert not set(taught[number]["query"].map(need)) & set(pairs["query"].map(need))
         return np.ones(len(pairs))
 
-    monkeypatch.setattr(second_stage, "fit_map", fit)
-    monkeypatch.setattr(second_stage, "mapped_cosines", cosines)
-    known, _ = cross_fitted(task, adapt_cosines(task, world[1]))
+    monkeypatch.setattr(module, "fit_map", fit)
+    monkeypatch.setattr(module, "mapped_cosines", cosines)
+    known, _ = module.cross_fitted(task, module.adapt_cosines(task, world[1]))
     assert (known == 1).all()
     assert len(taught) == 1 + 5 + 2 * 10, "each pair of folds once"
     assert set(taught[0]["query"]) == training
@@ -275,7 +252,7 @@ ARRAYS = {name: np.array(values, dtype=np.float16) for name, values in KEPT.item
 
 def test_a_training_query_meets_encoders_that_met_neither_its_topic_nor_the_fold_left_out():
     """Where no fold is left out, the other one is the last, and of the last the one before."""
-    known, new = cross_fitted(Seven, ARRAYS)
+    known, new = module.cross_fitted(Seven, ARRAYS)
     np.testing.assert_allclose(known, [0.1, 0.2, 0.3, -0.03, -0.06, -0.07, -0.08], atol=1e-3)
     np.testing.assert_allclose(new[0], [0.11, 0, 0, 0, -0.02, -0.04, -0.05], atol=1e-3)
     np.testing.assert_allclose(new[1], [0, 0.21, 0, -0.01, 0, -0.07, -0.08], atol=1e-3)
@@ -287,4 +264,4 @@ def test_a_cosine_that_is_missing_where_there_must_be_one_is_no_zero():
     values = ARRAYS[name].copy()
     values[1] = NAN
     with pytest.raises(ValueError, match=f"{name}: 1 of . pairs have no cosine"):
-        cross_fitted(Seven, ARRAYS | {name: values})
+        module.cross_fitted(Seven, ARRAYS | {name: values})

@@ -122,9 +122,6 @@ def test_features_of_context(world):
     assert mass == {app: pytest.approx([share]) for app, share in expected.items()}
 
 
-# ---------------------------------------------------------------- what plans teach
-
-
 def test_plans_teach_what_training_queries_call_and_nothing_of_tools_never_called(world):
     task, _ = world
     few = replace(task, gold=task.gold.assign(item=task.gold["item"].replace("mail_0", "mail_1")))

@@ -13,15 +13,11 @@ from lib.workbook.artifacts import Workbook
 from lib.workbook.parameters import notebook_parameters
 from lib.workbook.parts import kept_arrays
 from tests.assistant.conftest import letters, table
+from tests.retrieval.conftest import run_of
 
 TOOLS = table(
     "api app", ("open_note", "notes"), ("send_mail", "mail"), ("read_mail", "mail"), ("call", "phone_call")
 ).assign(text="a tool", function=lambda rows: [json.dumps({"name": n, "description": n}) for n in rows["api"]])
-
-
-def run_of(**ranked):
-    rows = [(query, item, rank) for query, names in ranked.items() for rank, item in enumerate(names, start=1)]
-    return table("query item rank", *rows)
 
 
 @pytest.fixture
@@ -94,8 +90,6 @@ def test_tool_texts_are_those_of_the_paper():
     assert module.tool_texts(rows.assign(function=json.dumps(own))) == [own["description"]]
 
 
-# ---------------------------------------------------------------- plans that do as well
-
 OTHER_PLANS = table("query apis", ("q2", ["call"]), ("q2", ["read_mail", "read_mail", "call"]), ("q3", ["default"]))
 
 
@@ -127,8 +121,6 @@ def test_what_is_searched_with(world):
     assert texts[ALONE] == ["what", "anything"]
     assert (texts[CONTEXT][0], texts[ORACLE][0]) == ("what Notes", "what Notes, Calendar")
 
-
-# ---------------------------------------------------------------- the three named worlds
 
 SIZE = table(
     "persona split",
@@ -200,9 +192,6 @@ def test_no_evaluation_label_reaches_a_ranking(whole, ranked):
     for name in set(before) - {ORACLE}:
         pd.testing.assert_frame_equal(after[name], before[name])
     assert not after[ORACLE].equals(before[ORACLE])
-
-
-# ---------------------------------------------------------------- lists that come with the project
 
 
 def never():

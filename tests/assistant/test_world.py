@@ -12,17 +12,16 @@ from sklearn.metrics import roc_auc_score
 from lib.assistant import audit
 from lib.assistant.needs import alternatives
 from lib.assistant.queries import HELD_OUT, held_out_needs, normal_text, qrels_of, split_phrasings
-from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import DEFAULT_API
-from lib.assistant.world import WORLDS, embed_worlds, frames, simulate
+from lib.assistant.world import WORLDS, embed_worlds, frames
 from lib.retrieval.stores import relevant_pairs_mask
 
 SMALL = {"seed": 5, "n_personas": 60, "n_training_queries": 330, "n_evaluation_queries": 90}
 
 
 @pytest.fixture(scope="module")
-def tables_of(data):
-    return {name: frames(simulate(data, WorldKnobs(world=name, **SMALL))) for name in WORLDS}
+def tables_of(make_world):
+    return {name: frames(make_world(world=name, **SMALL)) for name in WORLDS}
 
 
 @pytest.mark.parametrize("name", WORLDS)

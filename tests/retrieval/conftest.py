@@ -1,9 +1,21 @@
 """A tiny random encoder, made on the spot."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
 WORDS = ("lemon tree river stone music piano garden winter letter doctor ticket train window bottle coffee paper "
          "market summer island mirror").split()  # fmt: skip
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def run_of(**rankings):
+    """A run by the items of each query, best first."""
+    rows = [(query, item, rank) for query, items in rankings.items() for rank, item in enumerate(items, start=1)]
+    return pd.DataFrame(rows, columns=["query", "item", "rank"])
 
 
 @pytest.fixture(scope="module")

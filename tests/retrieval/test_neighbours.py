@@ -6,11 +6,11 @@ import pytest
 from scipy.stats import chisquare
 
 from lib.retrieval.neighbours import mine_pairs, nearest
+from tests.retrieval.conftest import unit
 
 
 def unit_vectors(number, dimensions, seed=0):
-    vectors = np.random.default_rng(seed).normal(size=(number, dimensions))
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return unit(np.random.default_rng(seed).normal(size=(number, dimensions))).astype(np.float32)
 
 
 def all_pairs(vectors, threshold):
