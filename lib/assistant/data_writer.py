@@ -180,12 +180,12 @@ def call_question(
     query: Query, persona: Persona, relevant: Sequence[str], toolbox: Toolbox, api: str = ""
 ) -> Question[Any]:
     """Which tool serves a request, or with what arguments a named one; aliases, since pydantic may use such names."""
-    tools = [f"{signature(one.function)}: {one.description}" for one in ([toolbox[api]] if api else toolbox)]
+    tools = [f"{signature(one.function)}: {one.description}" for one in ([toolbox[api]] if api else toolbox.values())]
     lines = tools if api else [f"- {tool}" for tool in tools]
     when = f"{query.time:%A %Y-%m-%d %H:%M}, {query.place}"
     prompt = prompts.call_prompt(lines, query.text, when, entry_lines(persona, relevant), bool(api))
     if not api:
-        return Question(prompt, create_model("Tool", __base__=Strict, api=(OneOf[(*toolbox.apis, DEFAULT_API)], ...)))
+        return Question(prompt, create_model("Tool", __base__=Strict, api=(OneOf[(*toolbox, DEFAULT_API)], ...)))
     fields: dict[str, Any] = {}
     for number, (name, argument) in enumerate(toolbox[api].arguments.items()):
         default: dict[str, Any] = {} if argument.required else {"default": None}
@@ -218,13 +218,6 @@ def draw_circumstances(n: int, rng: np.random.Generator) -> list[tuple[int, str,
     return drawn
 
 
-def draw_settings(step: str, seed: int, n_items: int = 0) -> dict[str, Any]:
-    """How a step's answers are drawn; one of the step `items` holds `n_items` at most."""
-    tokens, temperature = STEPS[step]
-    tokens += TOKENS_PER_ITEM * n_items if step == "items" else 0
-    return {"max_new_tokens": tokens, "temperature": temperature, "seed": seed}
-
-
 Step = Callable[..., list[Any]]  # (its name, questions, n_items) to the valid answers, None where there is none
 Draft = tuple[Persona, Query, dict[str, Any]]  # a query on its way through the steps, with the fields of its label
 
@@ -242,7 +235,9 @@ def write_world(
     rows: list[dict[str, Any]] = []
 
     def step(name: str, questions: Sequence[Question], n_items: int = 0) -> list[Any]:
-        answers = ask(model, questions, progress=progress, **draw_settings(name, knobs.seed, n_items))
+        tokens, temperature = STEPS[name]
+        how: dict[str, Any] = {"temperature": temperature, "seed": knobs.seed, "progress": progress}
+        answers = ask(model, questions, max_new_tokens=tokens + TOKENS_PER_ITEM * n_items, **how)
         rows.append({"step": name, "asked": len(answers), "valid": sum(answer is not None for answer in answers)})
         return answers
 
@@ -370,7 +365,7 @@ def is_right(step: str, answer: Any, gold: Gold, toolbox: Toolbox) -> bool:
     if answer is None or step == "tools":
         return answer is not None and answer.api == gold.apis[0]
     call = print_call(gold.apis[0], answer.model_dump(by_alias=True, exclude_unset=True))
-    return bool(ast_match(call, gold.answers, toolbox.functions))
+    return bool(ast_match(call, gold.answers, [toolbox[gold.apis[0]].function]))
 
 
 def kept_trials(root: Path, seed: int) -> pd.DataFrame:
@@ -383,8 +378,9 @@ def kept_trials(root: Path, seed: int) -> pd.DataFrame:
     try:
         for way, constrained in (("free", False), ("under the schema", True)):
             for step, questions in asked.items():
-                settings = draw_settings(step, seed, n_items=3)
-                settings["max_new_tokens"] = min(settings["max_new_tokens"], 400)  # of a kept answer
+                tokens, temperature = STEPS[step]
+                tokens = 400 if step == "items" else min(tokens, 400)  # of a kept answer
+                settings = {"max_new_tokens": tokens, "temperature": temperature, "seed": seed}
                 answers = ask(kept, questions, **settings, constrained=constrained, rounds=1)
                 right = [np.nan] * len(answers)
                 if step in ("tools", "plans"):
@@ -401,5 +397,5 @@ def rehearse(model: Any, world: World, seed: int) -> None:
     asked, _ = trials(world, n_personas=12, n_items=max(filled), n_queries=24, seed=seed)
     n = {"personas": len(world.personas), "items": len(filled)}
     for step, questions in asked.items():
-        tokens = draw_settings(step, seed, max(filled))["max_new_tokens"]
+        tokens = STEPS[step][0] + TOKENS_PER_ITEM * max(filled) * (step == "items")
         model.expect([question.text for question in questions], n.get(step, len(world.queries)), tokens)

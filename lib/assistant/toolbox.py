@@ -101,21 +101,25 @@ class API:
 
     Attributes:
         app: that it belongs to; None of a function of your own.
+        text: what tool retrieval sees: name, description and arguments in one line.
         function: its OpenAI-style definition, as it was read.
     """
 
     api: str
     app: App | None
     description: str
+    text: str
     function: dict[str, Any] = field(repr=False)
-    arguments: dict[str, Argument] = field(default_factory=dict)
+    arguments: dict[str, Argument]
 
     @classmethod
     def of(cls, function: dict[str, Any], app: App | None = None) -> API:
         """Of an OpenAI-style definition. Raises ValidationError where it has a wrong field."""
         definition = Definition.model_validate(function)
         parameters, arguments = definition.parameters or ParametersOfFunction(), {}
+        said: list[str] = []
         for name, schema in parameters.properties.items():
+            said += described(name, schema)
             schema = schema if isinstance(schema, dict) else {}
             types = [name for name in json_types(schema.get("type")) if name != "null"]
             arguments[name] = Argument.model_construct(
@@ -123,41 +127,22 @@ class API:
                 type=types[0] if len(types) == 1 else "any",
                 required=name in parameters.required,
             )
-        return cls(definition.name, app, (definition.description or "").strip(), function, arguments)
-
-    @property
-    def text(self) -> str:
-        """What tool retrieval sees: name, description and arguments in one line."""
-        properties = (self.function.get("parameters") or {}).get("properties") or {}
-        arguments = [text for name, schema in properties.items() for text in described(name, schema)]
-        return f"{re.sub('[_.]', ' ', self.api)}. {self.description} {'; '.join(arguments)}".strip()
+        description = (definition.description or "").strip()
+        text = f"{re.sub('[_.]', ' ', definition.name)}. {description} {'; '.join(said)}".strip()
+        return cls(definition.name, app, description, text, function, arguments)
 
 
-class Toolbox:
+class Toolbox(dict[str, API]):
     """APIs by name, in the order of their file. `default` is no tool: it says that no tool fits (appendix A.4)."""
 
     def __init__(self, apis: Sequence[API], where: str | Path = "toolbox"):
         """Raises InputError, naming `where` the APIs stand, where a name is used twice or reserved."""
-        self.apis = {api.api: api for api in apis}
-        if len(self.apis) < len(apis):
+        super().__init__({api.api: api for api in apis})
+        if len(self) < len(apis):
             twice = Counter(api.api for api in apis).most_common(1)[0][0]
             raise InputError(f"{where}: API {twice} is defined more than once")
-        if DEFAULT_API in self.apis:
+        if DEFAULT_API in self:
             raise InputError(f"{where}: API {DEFAULT_API} is reserved for queries that no tool fits")
-
-    def __iter__(self) -> Iterator[API]:
-        return iter(self.apis.values())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.apis
-
-    def __getitem__(self, name: str) -> API:
-        return self.apis[name]
-
-    @property
-    def functions(self) -> list[dict]:
-        """All APIs as OpenAI-style function definitions."""
-        return [api.function for api in self]
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Toolbox:

@@ -162,7 +162,7 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
     gold.insert(1, "split", gold["query"].map(world.sides))
     others = [(entry.query, *dict(other).values()) for entry in world.gold for other in entry.also]
     known = [(persona.id, *dict(person).values()) for persona in world.personas for person in persona.people]
-    tools = [(api.api, api.app, api.text, json.dumps(api.function, ensure_ascii=False)) for api in world.toolbox]
+    tools = [(api.api, api.app, api.text, api.function) for api in world.toolbox.values()]
     tables = {
         "items": pd.DataFrame(items, columns=["persona", "item", "app", "title", "text", "shown"]),
         "opens": pd.DataFrame(opens, columns=["item", "time", "place"]).astype({"time": "datetime64[us]"}),
@@ -173,8 +173,8 @@ def frames(world: World) -> dict[str, pd.DataFrame]:
         "people": pd.DataFrame(known, columns=["persona", *Person.model_fields]),
         "toolbox": pd.DataFrame(tools, columns=["api", "app", "text", "function"]),
     }
-    for name in ("gold", "other_plans"):
-        tables[name]["answers"] = [json.dumps(one, ensure_ascii=False) for one in tables[name]["answers"]]
+    for name, column in (("gold", "answers"), ("other_plans", "answers"), ("toolbox", "function")):
+        tables[name][column] = [json.dumps(one, ensure_ascii=False) for one in tables[name][column]]
     return tables
 
 

@@ -45,8 +45,8 @@ def write(tmp_path):
 @pytest.mark.parametrize("first", [{"type": "function", "function": LAMP}, {"question": "?", "function": [LAMP]}])
 def test_every_form_gives_the_same_toolbox(write, first):
     toolbox = Toolbox.from_functions(write(as_lines([first, {"function": [BELL, BARE]}])))
-    assert [api.api for api in toolbox] == ["home.set_lamp", "ring-bell", "wait"]
-    assert toolbox.functions == [LAMP, BELL, BARE]
+    assert list(toolbox) == ["home.set_lamp", "ring-bell", "wait"]
+    assert [api.function for api in toolbox.values()] == [LAMP, BELL, BARE]
 
 
 def test_arguments_have_json_schema_types_and_the_text_says_all_that_search_sees(write):
@@ -63,7 +63,7 @@ def test_arguments_have_json_schema_types_and_the_text_says_all_that_search_sees
 def test_name_with_two_definitions_keeps_the_first_and_warns(write, caplog):
     other = LAMP | {"description": "Another lamp."}
     toolbox = Toolbox.from_functions(write(as_lines([LAMP, BELL, {"function": [BELL, other]}])))
-    assert toolbox.functions == [LAMP, BELL]
+    assert [api.function for api in toolbox.values()] == [LAMP, BELL]
     assert "home.set_lamp" in caplog.text
     assert "ring-bell" not in caplog.text
 
@@ -107,7 +107,7 @@ def test_queries_with_their_answers_or_with_answers_beside_them(write, beside):
     assert frame["text"].tolist() == ["Make the hall brighter.", "Ring it.", "Ring it.", "What is love?"]
     assert frame["apis"].tolist() == [["home.set_lamp"], ["wait", "ring-bell"], ["home.set_lamp"], []]
     assert frame["place"].str.fullmatch(r".*queries\.json, line \d").all()
-    assert set(frame["apis"].explode().dropna()) <= set(Toolbox.from_functions(path).apis), "one file is both"
+    assert set(frame["apis"].explode().dropna()) <= set(Toolbox.from_functions(path)), "one file is both"
 
 
 OWN = {
@@ -187,7 +187,7 @@ FORMS = {
 @pytest.mark.parametrize("content", FORMS.values(), ids=FORMS)
 def test_each_form_is_read(write, content):
     toolbox = Toolbox.from_functions(write(content))
-    assert next(iter(toolbox)).api == "tide"
+    assert next(iter(toolbox)) == "tide"
     assert toolbox["tide"].text == "tide. High water. harbour: its name"
     assert toolbox["tide"].function["parameters"] == SCHEMA
     assert ("ring-bell" in toolbox) == ("pages" in str(content) or "ring-bell" in str(content))

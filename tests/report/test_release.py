@@ -81,7 +81,7 @@ def test_calls_stand_in_the_berkeley_files_and_their_own_answers_are_right(relea
     for path in sorted(folder.glob("BFCL_v4_*.json")):
         category, questions = path.stem.removeprefix("BFCL_v4_"), lines(path)
         asked |= {one["query"] for one in questions}
-        functions = Toolbox.from_functions(path).functions
+        functions = [api.function for api in Toolbox.from_functions(path).values()]
         for schema in (schema for each in functions for schema in each["parameters"]["properties"].values()):
             assert schema["type"] in {"string", "integer", "float", "boolean", "array", "dict"}  # the checker's names
             assert schema["type"] != "array" or schema["items"] == {"type": "string"}
