@@ -31,8 +31,9 @@ ANSWER = ("ground_truth", "tools", "tool", "functions", "apis", "api", "expected
 
 
 def read_definitions(path: str | Path) -> list[tuple[str, Any]]:
-    """The function definitions of a file, each with its place (`record 2, function 1`); one that is no object is as it
-    was. Raises InputError where the file cannot be read or holds an error message of a server."""
+    """The function definitions of a file, each with its place (`record 2, function 1`) and with its schema under
+    `parameters`, without references and alternatives; one that has this form, or is no object, is as it was. Raises
+    InputError where the file cannot be read or holds an error message of a server."""
     text = read_text(path)
     if text.lstrip().startswith(("event:", "data:", "id:", ":")):
         lines = [line.removeprefix("data:").strip() for line in text.split("\n") if line.startswith("data:")]
@@ -47,7 +48,16 @@ def read_definitions(path: str | Path) -> list[tuple[str, Any]]:
         if isinstance(record, dict) and "jsonrpc" in record and "error" in record:
             raise InputError(f"{path}, {where}: a server's error instead of tools: {one_line(record['error'], 200)}")
         for number, definition in enumerate(_definitions_in(record), start=1):
-            found.append((f"{where}, function {number}", in_openai_form(definition)))
+            if isinstance(definition, dict):
+                schema = next((definition[key] for key in SCHEMAS if key in definition), None)
+                if isinstance(schema, dict) and set(schema) == {"json"}:  # Bedrock's wrapper
+                    schema = schema["json"]
+                if isinstance(schema, dict) and any(f'"{word}"' in json.dumps(schema) for word in ("$ref", *JOINED)):
+                    schema = plain_schema(schema)
+                if schema is not definition.get("parameters"):
+                    definition = {key: value for key, value in definition.items() if key not in SCHEMAS}
+                    definition["parameters"] = schema
+            found.append((f"{where}, function {number}", definition))
     return found
 
 
@@ -66,21 +76,6 @@ def _definitions_in(record: Any) -> Iterator[Any]:
             yield from _definitions_in(server)
     elif "question" not in record:
         yield record
-
-
-def in_openai_form(definition: Any) -> Any:
-    """A definition with its schema under `parameters`, without references and alternatives; one that has this form, and
-    what is no definition, stay as they are."""
-    if not isinstance(definition, dict):
-        return definition
-    schema = next((definition[key] for key in SCHEMAS if key in definition), None)
-    if isinstance(schema, dict) and set(schema) == {"json"}:  # Bedrock's wrapper
-        schema = schema["json"]
-    if isinstance(schema, dict) and any(f'"{word}"' in json.dumps(schema) for word in ("$ref", *JOINED)):
-        schema = plain_schema(schema)
-    if schema is definition.get("parameters"):
-        return definition
-    return {key: value for key, value in definition.items() if key not in SCHEMAS} | {"parameters": schema}
 
 
 def plain_schema(root: dict) -> dict:

@@ -145,22 +145,17 @@ def make_search(book: Workbook, root: Path = ROOT, progress: bool = False, **_) 
 def assistant_recipes() -> dict[str, Recipe]:
     """How `make train` makes each part, with the files that it is made from, by the notebook that writes them; the
     writer before the planner, some of whose prompts have its chains of thought."""
-
-    def tables(names: str) -> tuple[str, ...]:
-        return tuple(f"{name}.parquet" for name in names.split())
-
-    chains = {"03_cot_augmentation": tables("cot")}
-    context = {
-        "01_data_gen": tables("items opens queries gold"),
-        "02_context_baselines": ("embeddings_pretrained.safetensors",),
-    }
+    written: dict[str, tuple[str, ...]] = {"01_data_gen": ("queries.parquet", "gold.parquet")}
+    chains = {"03_cot_augmentation": ("cot.parquet",)}
+    world = {"01_data_gen": ("items.parquet", "opens.parquet", *written["01_data_gen"])}
+    context = world | {"02_context_baselines": ("embeddings_pretrained.safetensors",)}
     searched = {"04_finetuned_search": ("retrained_cosines.safetensors",)}
     shown = {
-        "01_data_gen": tables("queries gold other_plans items opens people toolbox"),
+        "01_data_gen": ("other_plans.parquet", "people.parquet", "toolbox.parquet", *world["01_data_gen"]),
         **chains,
-        "06_tool_retrieval": tables("tool_rankings retrieved_context"),
+        "06_tool_retrieval": ("tool_rankings.parquet", "retrieved_context.parquet"),
     }
-    written, own = {"01_data_gen": tables("queries gold")}, {"06_tool_retrieval": (f"{TOOL_LISTS}.safetensors",)}
+    own = {"06_tool_retrieval": (f"{TOOL_LISTS}.safetensors",)}
     learned = {name: f"of {size:,} training queries" for name, size in SIZES.items()}
     return {
         f"{WRITER}-{SIZES[WRITER]}": Recipe(learned[WRITER], "03_cot_augmentation", written, make_writer),

@@ -171,8 +171,7 @@ def live_and_ask(
     if not askable:
         raise InputError(f"persona {life.profile['id']}: no need fits its traits and its number of items")
     plan = assign_needs(askable, asked, families, rng)
-    moments = [voicing_moment(kind, lived, life) for lived, kind in plan]
-    furnish_needs(life, plan, moments)
+    moments = furnish_needs(life, plan)
     # Each with draws of its own, so that a knob at 0 moves no other. The first two of the four are unused.
     _, _, recent, often = rng.spawn(4)
     personas.add_distractors(life)
@@ -209,21 +208,20 @@ def assign_needs(
     return plan
 
 
-def voicing_moment(kind: str, lived: LivedNeed, life: Life) -> Moment:
-    """When and where a query is voiced, in the week after the data were collected: by the need's habit, as its logs; of
-    kind `meaning` at any waking moment, or the habit would resolve it, too."""
-    slot, end = None if kind == "meaning" else lived.slot, life.today + timedelta(days=DAYS_OF_QUERIES)
-    return draw_moments(slot, life.today, end, 1, life.places, life.knobs.habit_strength, life.rng)[0]
+def furnish_needs(life: Life, plan: list[tuple[LivedNeed, Kind]]) -> list[Moment]:
+    """Draw when and where each query is voiced, and write the items of all lived needs.
 
-
-def furnish_needs(life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[Moment]) -> None:
-    """Write the items of all lived needs. The matter takes place half an hour to two hours after the last voicing, set
-    back to the quarter-hour, where that follows the habit, else at its next turn. Queries about a day are moved to it
-    in `moments`: hours earlier where it is late and the day is today, so that it has events to come."""
-    rng = life.rng
+    A query is voiced in the week after the data were collected: by the need's habit, as its logs; of kind `meaning` at
+    any waking moment, or the habit would resolve it, too. The matter takes place half an hour to two hours after the
+    last voicing, set back to the quarter-hour, where that follows the habit, else at its next turn. Queries about a day
+    are moved to it: hours earlier where it is late and the day is today, so that it has events to come.
+    """
+    rng, end = life.rng, life.today + timedelta(days=DAYS_OF_QUERIES)
+    how = life.today, end, 1, life.places, life.knobs.habit_strength, rng
+    moments = [draw_moments(None if kind == "meaning" else lived.slot, *how)[0] for lived, kind in plan]
     for lived in life.lived:
         asked_at = [number for number, (owner, _) in enumerate(plan) if owner is lived]
-        last = max([moments[number][0] for number in asked_at] or [voicing_moment("habit", lived, life)[0]])
+        last = max([moments[number][0] for number in asked_at] or [draw_moments(lived.slot, *how)[0][0]])
         if last.weekday() in lived.slot.days and abs(last.hour + last.minute / 60 - lived.slot.hour) < 3:
             soon = last + timedelta(minutes=int(rng.integers(30, 121)))
             happens = soon.replace(minute=soon.minute // 15 * 15, second=0)
@@ -241,6 +239,7 @@ def furnish_needs(life: Life, plan: list[tuple[LivedNeed, Kind]], moments: list[
             happens = max([happens, *(moments[number][0] + AHEAD for number in asked_at)])
             happens = happens.replace(minute=happens.minute // 15 * 15)
         personas.furnish(life, lived, happens, bool(asked_at))
+    return moments
 
 
 def say_something_new(

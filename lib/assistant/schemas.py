@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
-from pydantic import Field, NaiveDatetime, create_model, model_validator
+from pydantic import Field, NaiveDatetime, create_model
 
 from lib.workbook.inputs import InputError, Strict, Text, read_records, validated
 
@@ -144,17 +144,10 @@ class Persona(Strict):
         """All items with their apps, app by app."""
         return [(app, item) for app in APPS for item in getattr(self.apps, app)]
 
-    @model_validator(mode="after")
-    def _check_opens(self) -> Persona:
-        end = max(self.today, self.log_until or self.today)
-        for app, item in self.items:
-            if any(opened.time > end for opened in item.opens):
-                raise ValueError(f"{app} item {item.id!r} was opened after the log's end ({end:%Y-%m-%d %H:%M})")
-        return self
-
 
 def read_personas(path: str | Path) -> list[Persona]:
-    """Personas from a JSON-lines file. Raises InputError, with line and field, for a wrong one or an id used twice."""
+    """Personas from a JSON-lines file. Raises InputError, with line and field, for a wrong one, an id used twice, or an
+    item opened after the log's end."""
     personas: list[Persona] = []
     used: set[str] = set()
     for number, record in read_records(path):
@@ -164,6 +157,12 @@ def read_personas(path: str | Path) -> list[Persona]:
             if name in used:
                 raise InputError(f"{where}: {name} appears twice")
             used.add(name)
+        end = max(persona.today, persona.log_until or persona.today)
+        for app, item in persona.items:
+            if any(opened.time > end for opened in item.opens):
+                raise InputError(
+                    f"{where}: {app} item {item.id!r} was opened after the log's end ({end:%Y-%m-%d %H:%M})"
+                )
         personas.append(persona)
     if not personas:
         raise InputError(f"{path}: holds no persona")

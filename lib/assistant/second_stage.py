@@ -234,25 +234,21 @@ def adapt_cosines(task: RankingTask, vectors: Mapping[str, np.ndarray]) -> dict[
     """What `cross_fitted` takes, by linear maps of the pretrained embeddings (`lib.retrieval.training.fit_map`); 0
     where fewer than `ENOUGH` personas teach."""
     embedded, fold = (vectors["queries"], vectors["items"]), task.topic_fold
-    asked, learned = task.evaluation, task.training
-    enough = len(set(task.persona[learned])) >= ENOUGH
-    half = folds_of(pd.Series(task.persona), 2, task.seed)
-
-    def cosines(taught: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Of some pairs by a map that others taught; 0 of all others."""
-        found = np.zeros(len(rows))
-        if enough:
+    asked, learned, half = task.evaluation, task.training, folds_of(pd.Series(task.persona), 2, task.seed)
+    # Of each array, from which pairs a map learns and which it is asked about.
+    maps = {"evaluation": [(learned, asked)]}
+    for number in np.unique(fold):
+        maps[f"without_{number}_evaluation"] = [(learned & (fold != number), asked & (fold == number))]
+    for one, other in combinations(np.unique(fold), 2):
+        about = (fold == one) | (fold == other)
+        sides = [(learned & (half != side) & ~about, learned & (half == side) & about) for side in (0, 1)]
+        maps[f"without_{one}_{other}_training"] = sides
+    arrays = {}
+    for name, each in maps.items():
+        found = np.zeros(len(fold))
+        for taught, rows in each if len(set(task.persona[learned])) >= ENOUGH else ():
             lessons = task.pairs[taught], task.relevant[taught], task.persona[taught]
             mapping = fit_map(*lessons, *embedded, seed=task.seed)
             found[rows] = mapped_cosines(task.pairs[rows], *embedded, mapping)
-        return found
-
-    arrays = {"evaluation": cosines(learned, asked)[asked]}
-    for number in np.unique(fold):
-        found = cosines(learned & (fold != number), asked & (fold == number))
-        arrays[f"without_{number}_evaluation"] = found[asked]
-    for one, other in combinations(np.unique(fold), 2):
-        about = (fold == one) | (fold == other)
-        sides = [cosines(learned & (half != side) & ~about, learned & (half == side) & about) for side in (0, 1)]
-        arrays[f"without_{one}_{other}_training"] = (sides[0] + sides[1])[learned]
+        arrays[name] = found[learned if name.endswith("training") else asked]
     return arrays
