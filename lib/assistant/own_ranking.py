@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -50,6 +49,7 @@ class RetrievalBench:
     Attributes:
         queries: of training and evaluation (`split`): query, persona, text, time, weekday, place, topic, fold (of the
             topic, see `topic_folds`).
+        asked: those of evaluation.
         items: item, persona, app, title, text, shown; a query may find those of its persona.
         opens: the usage log: item, time, place.
         qrels: query, item: the relevant pairs. Those of training queries are there to learn from.
@@ -59,17 +59,13 @@ class RetrievalBench:
     """
 
     queries: pd.DataFrame
+    asked: pd.DataFrame
     items: pd.DataFrame
     opens: pd.DataFrame
     qrels: pd.DataFrame
     kept: pd.DataFrame
     published: pd.DataFrame
     made: Parameters
-
-    @cached_property
-    def asked(self) -> pd.DataFrame:
-        """The evaluation queries."""
-        return self.queries[self.queries["split"] == "evaluation"].reset_index(drop=True)
 
     def ranking(self, given: Given, name: str = "ranking") -> pd.DataFrame:
         """The ranking (columns query, item, rank) of the evaluation queries that a function, frame or run file gives.
@@ -162,6 +158,8 @@ def open_bench(profile: str = "quick", root: str | Path = ROOT) -> RetrievalBenc
     book = Workbook("explore_retrieval", Parameters(profile=profile), root)
     gold, made = book.read("gold"), book.parameters_of("context_scores.parquet")
     queries = book.read("queries").join(topic_folds(gold, made.seed), on="query")
+    asked = queries[queries["split"] == "evaluation"].reset_index(drop=True)
     kept = book.read("context_scores")[["query", "method", "metric", "k", "value"]]
     published = pd.read_csv(book.root / "data/published/context_retrieval.csv").drop(columns="label")
-    return RetrievalBench(queries, book.read("items"), book.read("opens"), qrels_of(gold), kept, published, made)
+    items, opens = book.read("items"), book.read("opens")
+    return RetrievalBench(queries, asked, items, opens, qrels_of(gold), kept, published, made)

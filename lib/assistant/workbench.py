@@ -62,12 +62,13 @@ _CALL = re.compile(r"(\w+\.\w+)\.func")
 
 
 class WorkBench(NamedTuple):
-    """`items`: item, app, text. `queries`: query, template, text, calls (of the answer: tool and arguments).
-    `relevant`: query, item, one row an item that the answer names. `tools`: item (`email.delete_email`), app, text.
-    `called`: query, item (of a tool)."""
+    """`items`: item, app, text. `queries`: query, template, text, calls (of the answer: tool and arguments). `asked`:
+    those whose answer has a call: no other has a right tool. `relevant`: query, item, one row an item that the answer
+    names. `tools`: item (`email.delete_email`), app, text. `called`: query, item (of a tool)."""
 
     items: pd.DataFrame
     queries: pd.DataFrame
+    asked: pd.DataFrame
     relevant: pd.DataFrame
     tools: pd.DataFrame
     called: pd.DataFrame
@@ -126,9 +127,11 @@ def read_workbench(folder: str | Path) -> WorkBench:
         app, _, name = tool.partition(".")
         said = APPS[app][0] if app in APPS else app.title()
         tools.append((tool, app, f"{said}: {name} ({', '.join(arguments)})".replace("_", " ")))
+    frame = pd.DataFrame(queries, columns=["query", "template", "text", "calls"])
     return WorkBench(
         known,
-        pd.DataFrame(queries, columns=["query", "template", "text", "calls"]),
+        frame,
+        frame[frame["calls"].map(len) > 0].reset_index(drop=True),
         pd.DataFrame(relevant, columns=["query", "item"]),
         pd.DataFrame(tools, columns=["item", "app", "text"]),
         pd.DataFrame(called, columns=["query", "item"]),
@@ -176,19 +179,14 @@ def kept_runs(bench: WorkBench, weights: str, root: Path = ROOT) -> dict[str, pd
     `finetuned`, by the pretrained encoder (`weights` is their hash) and by the fine-tuned one of the project, and each
     of `ADDED` tools. None for other data or another encoder."""
     key = hash_of([weights], [bench.queries[["query", "text"]], bench.items, bench.tools])
-    kept, asked = kept_arrays(root / LISTS, key), answered(bench)
+    kept, asked = kept_arrays(root / LISTS, key), bench.asked
     return {name: run_of(rows, asked, bench.tools if name in ADDED else bench.items) for name, rows in kept.items()}
-
-
-def answered(bench: WorkBench) -> pd.DataFrame:
-    """The requests whose answer has a call: no other has a right tool."""
-    return bench.queries[bench.queries["calls"].map(len) > 0].reset_index(drop=True)
 
 
 def agreed(bench: WorkBench, kept: pd.DataFrame, encoder, seed: int) -> int:
     """For how many of `AUDITED` requests the kept first ten items are found again, among all that these have and as
     many others."""
-    some = answered(bench).sample(AUDITED, random_state=seed).reset_index(drop=True)
+    some = bench.asked.sample(AUDITED, random_state=seed).reset_index(drop=True)
     kept = kept[kept["query"].isin(some["query"])]
     held = bench.items["item"].isin(kept["item"])
     among = pd.concat([bench.items[held], bench.items[~held].sample(frac=1, random_state=seed).head(held.sum())])
@@ -199,7 +197,7 @@ def agreed(bench: WorkBench, kept: pd.DataFrame, encoder, seed: int) -> int:
 
 def context_runs(bench: WorkBench, encoders: Mapping[str, object]) -> dict[str, pd.DataFrame]:
     """All items ranked for each request with a call: by BM25T, and by cosine under each encoder."""
-    asked = answered(bench)
+    asked = bench.asked
     pairs = candidate_pairs(asked, bench.items)
     runs = {"bm25t": rank_pairs(pairs, bm25t_scores(pairs, asked, bench.items))}
     return runs | {method: ranked_by_cosine(asked, bench.items, encoder) for method, encoder in encoders.items()}
@@ -211,13 +209,14 @@ def context_scores(bench: WorkBench, runs: Mapping[str, pd.DataFrame], seed: int
     scores = per_query_scores(runs, bench.relevant, names, CUTOFFS)
     n_relevant = bench.relevant["query"].value_counts().loc[names].to_numpy()
     floor = random_order_scores([len(bench.items)] * len(names), n_relevant, CUTOFFS, seed=seed)
-    return _in_rows(scores.join(floor.set_axis(scores.index)), bench)
+    rows = scores.join(floor.set_axis(scores.index)).melt(ignore_index=False, value_name="value").reset_index()
+    return rows.merge(bench.queries[["query", "template"]], on="query")[SCORES]
 
 
 def tool_runs(bench: WorkBench, context: pd.DataFrame, encoder) -> dict[str, pd.DataFrame]:
     """All tools ranked for each request with a call, searched for with the query alone and with context: the name of
     the app of the first item that `context`, a ranking of the items, has for it."""
-    asked, first = answered(bench), context[context["rank"] == 1].set_index("query")["item"]
+    asked, first = bench.asked, context[context["rank"] == 1].set_index("query")["item"]
     names = bench.items.set_index("item")["app"].map({key: app[0] for key, app in APPS.items()})
     added = dict(zip(ADDED, ("", " " + asked["query"].map(first.map(names))), strict=True))
     return {
@@ -229,13 +228,8 @@ def tool_runs(bench: WorkBench, context: pd.DataFrame, encoder) -> dict[str, pd.
 def tool_scores(bench: WorkBench, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Recall of the tools that an answer calls, columns `SCORES`, of the queries whose answer names an item; `runs` of
     `tool_runs`."""
-    asked = answered(bench)["query"]
+    asked = bench.asked["query"]
     named = asked[asked.isin(bench.relevant["query"])].tolist()
     scores = per_query_scores(runs, bench.called, named, TOOL_CUTOFFS)
-    return _in_rows(scores.xs("recall", axis=1, level="metric", drop_level=False), bench)
-
-
-def _in_rows(scores: pd.DataFrame, bench: WorkBench) -> pd.DataFrame:
-    """Scores in long form with the templates that they cluster by."""
-    rows = scores.melt(ignore_index=False, value_name="value").reset_index()
+    rows = scores.xs("recall", axis=1, level="metric", drop_level=False).melt(ignore_index=False).reset_index()
     return rows.merge(bench.queries[["query", "template"]], on="query")[SCORES]

@@ -106,7 +106,7 @@ def test_kept_runs_are_taken_for_the_same_data_and_encoder_and_searched_for_agai
     monkeypatch.setattr(workbench, "AUDITED", 2)
     bench = workbench.read_workbench(folder)
     run = workbench.context_runs(bench, {"semantic": letters})["semantic"]
-    rows = listed_rows(run, workbench.answered(bench), bench.items, 4)
+    rows = listed_rows(run, bench.asked, bench.items, 4)
     key = hash_of(["weights"], [bench.queries[["query", "text"]], bench.items, bench.tools])
     keep_arrays(folder / workbench.LISTS, {"semantic": rows}, key)
     kept = workbench.kept_runs(bench, "weights", folder)["semantic"]
