@@ -7,15 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from lib.assistant.data_writer import (
-    call_question,
-    is_right,
-    kept_trials,
-    query_question,
-    thought_question,
-    trials,
-    write_world,
-)
+from lib.assistant import data_writer as module
 from lib.assistant.needs import parse_call
 from lib.assistant.schemas import WorldKnobs
 from lib.assistant.toolbox import Toolbox
@@ -95,9 +87,9 @@ def failing(step, how="no", every=1):
     return answer
 
 
-def write(folder, model=None, n=6, training=12, evaluation=6, seed=3, **knobs):
-    sizes = {"n_personas": n, "n_training_queries": training, "n_evaluation_queries": evaluation}
-    return write_world(model or Scripted(), folder, FILE, WorldKnobs(seed=seed, **sizes, **knobs)).set_index("step")
+def write(folder, model=None, n=6, training=12, evaluation=6):
+    knobs = WorldKnobs(seed=3, n_personas=n, n_training_queries=training, n_evaluation_queries=evaluation)
+    return module.write_world(model or Scripted(), folder, FILE, knobs).set_index("step")
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +129,7 @@ def test_nothing_left_is_one_error_and_no_file(tmp_path):
 def test_a_request_names_entries_of_the_persona_only(simulated):
     persona = simulated.personas[0]
     item = persona.items[0][1]
-    question = query_question(persona, item.id, "meaning", TODAY, "home")
+    question = module.query_question(persona, item.id, "meaning", TODAY, "home")
     answer = {"text": "What about it?", "also": ["e2"], "apps": ["mail"], "topic": "it"}
     assert read_answer(json.dumps(answer), question).also == ["e2"]
     for change, said in (
@@ -151,13 +143,13 @@ def test_a_request_names_entries_of_the_persona_only(simulated):
 
 def test_arguments_are_those_of_the_tool_and_a_thought_names_apps_alone(simulated):
     query, persona = simulated.queries[0], simulated.personas[0]
-    form = call_question(query, persona, [], TOOLBOX, "play_song").form
+    form = module.call_question(query, persona, [], TOOLBOX, "play_song").form
     given = {"song": "One", "artist": "U"}
     assert form.model_validate(given).model_dump(by_alias=True, exclude_unset=True) == given
     for wrong in ({}, {"song": 3}, {"song": "One", "year": 1}):
         with pytest.raises(ValueError, match="validation error"):
             form.model_validate(wrong)
-    question = thought_question(query)
+    question = module.thought_question(query)
     read_answer('{"thought": "Check \'Mail\' or the Phone Call for a ticket."}', question)
     for thought in ("Look around.", "Check 'Notes' and Google Maps."):
         with pytest.raises(AnswerError, match="must name one or more of Mail"):
@@ -165,7 +157,7 @@ def test_arguments_are_those_of_the_tool_and_a_thought_names_apps_alone(simulate
 
 
 def test_the_simulators_own_labels_are_right_and_others_are_not(simulated):
-    questions, labels = trials(simulated, n_personas=2, n_items=2, n_queries=5, seed=3)
+    questions, labels = module.trials(simulated, n_personas=2, n_items=2, n_queries=5, seed=3)
     for step in ("tools", "plans"):
         truth = {}
         for question, gold in zip(questions[step], labels, strict=True):
@@ -173,15 +165,15 @@ def test_the_simulators_own_labels_are_right_and_others_are_not(simulated):
             truth[question.text] = json.dumps({"api": api} if step == "tools" else arguments)
         for answer, expected in ((truth.get, True), (lambda prompt: "no", False)):
             answers = ask(Scripted(answer), questions[step], max_new_tokens=9, rounds=0)
-            assert {is_right(step, *pair, TOOLBOX) for pair in zip(answers, labels, strict=True)} == {expected}
+            assert {module.is_right(step, *pair, TOOLBOX) for pair in zip(answers, labels, strict=True)} == {expected}
     guessed = ask(Scripted(), questions["plans"], max_new_tokens=9)
-    assert not any(is_right("plans", *pair, TOOLBOX) for pair in zip(guessed, labels, strict=True))
+    assert not any(module.is_right("plans", *pair, TOOLBOX) for pair in zip(guessed, labels, strict=True))
 
 
 @pytest.mark.slow
 def test_kept_answers_are_those_to_the_kept_questions():
-    table = kept_trials(ROOT, 7)
+    table = module.kept_trials(ROOT, 7)
     assert table.groupby(["way", "step"]).size().min() > 20
     assert table.groupby("step")["valid"].mean()["plans"] == 1
     assert table.groupby("step")["right"].mean()[["tools", "plans"]].between(0.1, 0.9).all()
-    assert kept_trials(ROOT, 8).empty
+    assert module.kept_trials(ROOT, 8).empty

@@ -19,7 +19,6 @@ EXAMPLE = ROOT / "data" / "examples" / "world"
 @pytest.mark.parametrize(
     ("path", "value", "field"),
     [
-        (("shoe_size",), 43, "shoe_size"),
         (("apps", "notes", 0, "opens", 0, "place"), "moon", "apps.notes.0.opens.0.place"),
         (("apps", "notes", 0, "opens", 0, "time"), "2023-12-10T06:01:00", "a-note"),
         (("apps", "music", 0, "id"), "b-song", "b-song"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lib.retrieval import dense
-from lib.retrieval.dense import _computed, encode, load_encoder, search
+from lib.retrieval.dense import _batches, _computed, encode, load_encoder, search
 
 
 @pytest.fixture
@@ -23,6 +23,12 @@ def test_equal_texts_are_encoded_once_in_an_order_of_their_own(tiny, computed):
     np.testing.assert_array_equal(encode(encoder, texts[::-1]), vectors[::-1])
     assert computed == [["", "lemon", "lemon stone", "tree"]] * 2
     assert len(encode(encoder, [])) == 0
+
+
+def test_batches_hold_texts_of_nearly_equal_length_the_longest_first():
+    """Fewer than a batch are cut in two where the length falls to half of the longest."""
+    assert [batch.tolist() for batch in _batches([3, 9, 1, 8, 3], 2)] == [[1, 3], [0, 4], [2]]
+    assert [batch.tolist() for batch in _batches([4, 9, 1, 8], 4)] == [[1, 3], [0, 2]]
 
 
 def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch):
