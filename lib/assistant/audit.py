@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import cohen_kappa_score
 
-from lib.assistant.needs import clock_words, day_word
+from lib.assistant.needs import moment_words
 from lib.assistant.queries import normal_text
 
 QUESTIONS = {  # the first is answered before the label is shown
@@ -50,8 +50,8 @@ def stands_in(value: object, text: str, now: datetime) -> bool:
     if not re.fullmatch(r"\d{4}-\d\d-\d\d( \d\d:\d\d)?", str(value)):
         value, text = (" ".join(re.findall(r"[^\W_]+", words.casefold())) for words in (str(value), text))
         return f" {value} " in f" {text} "
-    moment = datetime.fromisoformat(str(value))
-    ways = [[day_word(moment.date(), now.date())], *([clock_words(moment)] if " " in str(value) else [])]
+    day, times = moment_words(datetime.fromisoformat(str(value)), now)
+    ways = [[day], *([times] if " " in str(value) else [])]
     # As words of their own: "half past seven in the evening" does not say "seven in the evening".
     words = r"(?<!past )(?<!\d:)(?<!\w)(?:{})(?!\w)(?!:\d)"
     return all(re.search(words.format("|".join(map(re.escape, some))), text, re.IGNORECASE) for some in ways)

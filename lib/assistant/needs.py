@@ -195,21 +195,17 @@ def read_needs(folder: str | Path) -> list[Need]:
     return list(needs.values())
 
 
-def day_word(day: date, today: date) -> str:
-    """How to name a day at most six days ahead: "tomorrow", "Friday"."""
-    ahead = (day - today).days
-    return "today" if ahead == 0 else f"{day:%A}" if ahead > 1 else "tomorrow"
-
-
-def clock_words(moment: datetime) -> list[str]:
-    """How to name a half-hour so that nobody takes morning for evening: "7 am", "half past seven in the morning"."""
-    hour, minute = moment.hour, moment.minute
+def moment_words(moment: datetime, now: datetime) -> tuple[str, list[str]]:
+    """How to name a half-hour: its day, at most six days ahead ("tomorrow", "Friday"), and the ways to say the time, so
+    that nobody takes morning for evening ("7 am", "half past seven in the morning")."""
+    ahead, hour, minute = (moment.date() - now.date()).days, moment.hour, moment.minute
+    day = "today" if ahead == 0 else f"{moment:%A}" if ahead > 1 else "tomorrow"
     if (hour, minute) == (12, 0):
-        return ["noon", "12 noon"]
+        return day, ["noon", "12 noon"]
     part = "in the morning" if hour < 12 else "in the afternoon" if hour < 18 else "in the evening"
     half, short = ("half past ", f"{(hour - 1) % 12 + 1}:30") if minute else ("", f"{(hour - 1) % 12 + 1}")
     words = [f"{short} {'am' if hour < 12 else 'pm'}", f"{half}{NUMBERS[hour % 12]} {part}", f"{short} {part}"]
-    return [*words, f"{hour}:{minute:02d}"] if hour > 12 else words
+    return day, [*words, f"{hour}:{minute:02d}"] if hour > 12 else words
 
 
 def draw_moment(when: When, now: datetime, rng: np.random.Generator, day: date | None = None) -> SimpleNamespace:
@@ -224,7 +220,7 @@ def draw_moment(when: When, now: datetime, rng: np.random.Generator, day: date |
     choices = [opening + HALF_HOUR * n for n in range(2 * (closes - opens) + 1)]
     choices = [choice for choice in choices if choice > now + HALF_HOUR]
     moment = choices[rng.integers(len(choices))]
-    called, words = day_word(moment.date(), now.date()), clock_words(moment)
+    called, words = moment_words(moment, now)
     return SimpleNamespace(
         day=called,
         on_day=called if called in ("today", "tomorrow") else f"on {called}",

@@ -54,9 +54,9 @@ class PersonaIndex:
         """BM25T scores of the items, (items,)."""
         return self._bm25t.get_scores(tokenize(text))
 
-    def alike(self, times: pd.Series) -> Alike:
-        """How alike the items are at the one time given. It changes when an item is opened, not when a query comes."""
-        log = log_similarities(self.items, self.opens, times)
+    def alike(self, query: pd.DataFrame) -> Alike:
+        """How alike the items are at a query's time: it changes when an item is opened, not when a query comes."""
+        log = log_similarities(self.items, self.opens, query)
         rows, ties = np.arange(len(self.items))[None], tie_breakers(self.items["item"])
         return Alike(rows, ties, self.vectors @ self.vectors.T, *log)
 
@@ -111,7 +111,7 @@ def time_queries(
         query = queries.iloc[[row]].reset_index(drop=True)
         index, text = index_of[query["persona"].iloc[0]], query["text"].iloc[0]
         took: dict[str, float] = {}
-        alike = index.alike(query["time"])
+        alike = index.alike(query)
 
         took["encode"], vector = milliseconds(encode, text)
         took["cosine"], cosine = milliseconds(np.matmul, index.vectors, vector)

@@ -56,9 +56,9 @@ def alike_by_persona(task: RankingTask, item_vectors: np.ndarray) -> list[Alike]
     parts = []
     for persona, positions in task.pairs.groupby("persona", sort=False).indices.items():
         rows = positions.reshape(len(set(query_row[positions])), -1)
-        items, times = task.items.iloc[item_row[rows[0]]], task.queries["time"].iloc[query_row[rows[:, 0]]]
+        items, queries = task.items.iloc[item_row[rows[0]]], task.queries.iloc[query_row[rows[:, 0]]]
         vectors = item_vectors[item_row[rows[0]]]
-        log = log_similarities(items, task.opens.iloc[opens_of.get(persona, none)], times)
+        log = log_similarities(items, task.opens.iloc[opens_of.get(persona, none)], queries)
         parts.append(Alike(rows, tie_breakers(items["item"]), vectors @ vectors.T, *log))
     return parts
 
@@ -212,21 +212,22 @@ def cross_fitted(
     if not needed <= set(arrays):
         return None
 
-    def cosines(name: str, side: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        values = np.full(len(side), np.nan)
-        values[side] = arrays[name]
-        if missing := int(np.isnan(values[wanted]).sum()):  # a 0 in its place would pass for a cosine
-            raise ValueError(f"{name}: {missing} of {int(wanted.sum())} pairs have no cosine")
-        return np.where(wanted, values, 0.0)
-
-    known = cosines("evaluation", asked, asked)
-    new = {number: cosines(f"without_{number}_evaluation", asked, asked & (fold == number)) for number in folds}
+    known, new = np.zeros(len(fold)), {number: np.zeros(len(fold)) for number in folds}
+    # Of each array the pairs that are asked for, and where they go.
+    parts = [("evaluation", asked, [known])]
+    parts += [(f"without_{number}_evaluation", asked & (fold == number), [new[number]]) for number in folds]
     for name, both in halves.items():
         for left_out, about in (both, both[::-1]):
-            values = cosines(name, learned, learned & (fold == about))
-            new[left_out] += values
-            if left_out == max(number for number in folds if number != about):
-                known += values  # where all topics are known, one more fold is left out
+            # Where all topics are known, one more fold is left out.
+            last = left_out == max(number for number in folds if number != about)
+            parts.append((name, learned & (fold == about), [new[left_out], known] if last else [new[left_out]]))
+    for name, wanted, into in parts:
+        values = np.full(len(fold), np.nan)
+        values[learned if name.endswith("training") else asked] = arrays[name]
+        if missing := int(np.isnan(values[wanted]).sum()):  # a 0 in its place would pass for a cosine
+            raise ValueError(f"{name}: {missing} of {int(wanted.sum())} pairs have no cosine")
+        for each in into:
+            each[wanted] = values[wanted]
     return known, new
 
 

@@ -42,14 +42,13 @@ class Log(NamedTuple):
     """Opens as numbers, which do not change with a query."""
 
     item: np.ndarray  # row of its item, −1: not there
-    place: np.ndarray  # position in `PLACES`
-    used: dict[str, np.ndarray]  # when, see `_clock`
+    used: dict[str, np.ndarray]  # when and where, see `_moments`
 
     @classmethod
     def of(cls, items: pd.DataFrame, opens: pd.DataFrame) -> Log:
         """Of frames as `signals` takes them."""
         item = pd.Index(items["item"]).get_indexer(opens["item"])
-        return cls(item, _place_codes(opens["place"]), _clock(opens["time"]))
+        return cls(item, _moments(opens))
 
 
 def signals(
@@ -117,9 +116,8 @@ def _usage(
 ) -> dict[str, np.ndarray]:
     """The columns that need no text. Works on one row for each (pair, open before the query)."""
     n = len(query_row)
-    asked, used, open_place = _clock(queries["time"]), log.used, log.place
+    asked, used = _moments(queries), log.used
     query_weekday = queries["weekday"].to_numpy() if "weekday" in queries else asked["weekday"]
-    query_place = _place_codes(queries["place"])
 
     by_item = np.argsort(log.item, kind="stable")
     first = np.searchsorted(log.item[by_item], np.arange(len(app) + 1))
@@ -151,11 +149,11 @@ def _usage(
     columns["app"] = app[item_row]
     columns["day_part"] = np.searchsorted(DAY_PARTS, asked["hour"], side="right")[query_row]
     columns["weekend"] = (query_weekday >= 5).astype(int)[query_row]
-    columns["place"] = query_place[query_row]
+    columns["place"] = asked["place"][query_row]
 
     weekday, day = used["weekday"][entry], query_weekday[query]
     hour = hour_kernel(used["hour"][entry] - asked["hour"][query])
-    place = open_place[entry] == query_place[query]
+    place = used["place"][entry] == asked["place"][query]
     day_kind = (weekday >= 5) == (day >= 5)
     agreement = {
         "hour": hour,
@@ -175,7 +173,7 @@ def _usage(
     histograms = {
         "hour": (used["hour"][entry].astype(int), blurred),
         "weekday": (weekday, np.eye(7)[query_weekday]),
-        "place": (open_place[entry], np.eye(len(PLACES))[query_place]),
+        "place": (used["place"][entry], np.eye(len(PLACES))[asked["place"]]),
     }
     for name, (bins, profile) in histograms.items():
         width = profile.shape[1]
@@ -187,13 +185,12 @@ def _usage(
     return columns
 
 
-def log_similarities(items: pd.DataFrame, opens: pd.DataFrame, times: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+def log_similarities(items: pd.DataFrame, opens: pd.DataFrame, queries: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """How alike the logs of one persona's items are: (states, items, items), one for each state of the log that a query
     finds, and each query's state. A log is a histogram over the hour of the day (blurred by `hour_kernel`), the kind of
     day and the place, of the opens before the query; similarity is the cosine, 0 where an item was never opened."""
-    asked = _clock(times)
-    item, place, used = Log.of(items, opens)
-    cell = ((item * 2 + (used["weekday"] >= 5)) * len(PLACES) + place) * 24 + used["hour"].astype(int)
+    asked, (item, used) = _moments(queries), Log.of(items, opens)
+    cell = ((item * 2 + (used["weekday"] >= 5)) * len(PLACES) + used["place"]) * 24 + used["hour"].astype(int)
     # The number of earlier opens says which they are: states of a log are nested.
     earlier = np.searchsorted(np.sort(used["minutes"]), asked["minutes"])
     _, first, state = np.unique(earlier, return_index=True, return_inverse=True)
@@ -217,19 +214,17 @@ def hour_kernel(difference: np.ndarray) -> np.ndarray:
     return np.exp(-0.5 * (apart / HOUR_BANDWIDTH) ** 2)
 
 
-def _place_codes(places: pd.Series) -> np.ndarray:
-    """Positions in `PLACES`; an unknown place would pass for the last one."""
-    codes = PLACE_INDEX.get_indexer(places)
-    if (codes < 0).any():
-        raise ValueError(f"no such place: {places.iloc[int(np.argmin(codes))]!r} (there are: {', '.join(PLACES)})")
-    return codes
-
-
-def _clock(times: pd.Series) -> dict[str, np.ndarray]:
-    """Minutes since 1970, hour of the day with its fraction, weekday (0 = Monday)."""
-    minutes = times.to_numpy().astype("datetime64[s]").astype(np.int64) / 60
+def _moments(rows: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Of columns time and place: minutes since 1970, hour of the day with its fraction, weekday (0 = Monday), position
+    in `PLACES`."""
+    place = PLACE_INDEX.get_indexer(rows["place"])
+    if (place < 0).any():  # an unknown place would pass for the last one
+        unknown = rows["place"].iloc[int(np.argmin(place))]
+        raise ValueError(f"no such place: {unknown!r} (there are: {', '.join(PLACES)})")
+    minutes = rows["time"].to_numpy().astype("datetime64[s]").astype(np.int64) / 60
     return {
         "minutes": minutes,
         "hour": minutes % 1440 / 60,
         "weekday": (minutes // 1440 + 3).astype(np.int64) % 7,  # 1 January 1970 was a Thursday
+        "place": place,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -73,16 +73,6 @@ def json_types(type_: object) -> tuple[JSONType, ...]:
     return () if "any" in types else types
 
 
-def described(name: str, schema: object) -> Iterator[str]:
-    """What a schema says of an argument, then of all fields in it: name and description."""
-    schema = schema if isinstance(schema, dict) else {}
-    yield f"{name}: {schema.get('description') or ''}".rstrip(": ")
-    for part in (schema, schema.get("items"), schema.get("additionalProperties")):
-        fields = part.get("properties") if isinstance(part, dict) else None
-        for inner, child in (fields if isinstance(fields, dict) else {}).items():
-            yield from described(inner, child)
-
-
 def signature(function: dict) -> str:
     """A function's name and the names of its arguments; optional ones end in a question mark.
 
@@ -118,8 +108,15 @@ class API:
         definition = Definition.model_validate(function)
         parameters, arguments = definition.parameters or ParametersOfFunction(), {}
         said: list[str] = []
+        waiting: list[tuple[str, Any]] = list(parameters.properties.items())
+        while waiting:  # each argument, then all fields in it
+            name, schema = waiting.pop(0)
+            schema = schema if isinstance(schema, dict) else {}
+            said.append(f"{name}: {schema.get('description') or ''}".rstrip(": "))
+            parts = [part for part in (schema, schema.get("items"), schema.get("additionalProperties")) if part]
+            fields = [part.get("properties") for part in parts if isinstance(part, dict)]
+            waiting[:0] = [pair for each in fields if isinstance(each, dict) for pair in each.items()]
         for name, schema in parameters.properties.items():
-            said += described(name, schema)
             schema = schema if isinstance(schema, dict) else {}
             types = [name for name in json_types(schema.get("type")) if name != "null"]
             arguments[name] = Argument.model_construct(

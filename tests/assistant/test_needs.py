@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lib.assistant.audit import stands_in
-from lib.assistant.needs import clock_words, day_word, draw_moment, fill_template, parse_call, read_needs, slots_of
+from lib.assistant.needs import draw_moment, fill_template, moment_words, parse_call, read_needs, slots_of
 from lib.assistant.personas import LivedNeed, add_item, draw_life, draw_slot, furnish, moment_facts
 from lib.assistant.queries import Family, Query, label_query, say_something_new
 from lib.assistant.schemas import APPS, WorldKnobs
@@ -35,13 +35,13 @@ def test_what_is_no_call(text):
 
 
 def test_days_and_half_hours_in_words():
-    named = [day_word(NOW.date() + timedelta(days=ahead), NOW.date()) for ahead in range(3)]
+    named = [moment_words(NOW + timedelta(days=ahead), NOW)[0] for ahead in range(3)]
     assert named == ["today", "tomorrow", "Saturday"]
-    assert clock_words(datetime(2023, 12, 14, 12)) == ["noon", "12 noon"]
+    assert moment_words(datetime(2023, 12, 14, 12), NOW)[1] == ["noon", "12 noon"]
     evening = {"7:30 pm", "half past seven in the evening", "7:30 in the evening", "19:30"}
-    assert set(clock_words(datetime(2023, 12, 14, 19, 30))) == evening
+    assert set(moment_words(datetime(2023, 12, 14, 19, 30), NOW)[1]) == evening
     start = datetime(2023, 12, 14)
-    said = [words for n in range(14, 48) for words in clock_words(start + timedelta(minutes=30 * n))]
+    said = [words for n in range(14, 48) for words in moment_words(start + timedelta(minutes=30 * n), NOW)[1]]
     assert len(said) == len(set(said)), "no two are said alike"
 
 

@@ -83,8 +83,9 @@ def test_logs_are_alike_where_they_are_opened_at_the_same_moments():
     # On a Monday, a Tuesday, a Saturday, and after the first query.
     moments = pd.to_datetime(["2024-01-01 08:10", "2024-01-02 09:50", "2024-01-06 08:10", "2024-01-10 08:10"])
     opens = pd.DataFrame({"item": ["a", "b", "c", "c", "of nobody"], "time": [*moments, moments[0]], "place": "home"})
-    times = pd.Series(pd.to_datetime(["2024-01-07 12:00", "2024-01-11 12:00", "2024-01-07 13:00"]))
-    alike, state = log_similarities(items, opens, times)
+    times = pd.to_datetime(["2024-01-07 12:00", "2024-01-11 12:00", "2024-01-07 13:00"])
+    queries = pd.DataFrame({"time": times, "place": "work"})
+    alike, state = log_similarities(items, opens, queries)
     assert state.tolist() == [0, 1, 0]
     kernel = hour_kernel(np.arange(24)[:, None] - np.arange(24))
     near = kernel[8] @ kernel[9] / (np.linalg.norm(kernel[8]) * np.linalg.norm(kernel[9]))
@@ -93,7 +94,7 @@ def test_logs_are_alike_where_they_are_opened_at_the_same_moments():
     early[3, 3] = 0  # never opened
     np.testing.assert_allclose(alike[0], early, atol=1e-12)
     assert alike[1][0, 2] == pytest.approx(np.sqrt(0.5))  # one of c's two opens is at a's moment
-    elsewhere, _ = log_similarities(items, opens.assign(place=["home", "work", "home", "home", "home"]), times)
+    elsewhere, _ = log_similarities(items, opens.assign(place=["home", "work", "home", "home", "home"]), queries)
     assert elsewhere[0][0, 1] == 0
 
 
@@ -165,7 +166,7 @@ def test_one_query_alone_gets_what_it_gets_among_all(task, world, first, second,
     rows = (task.pairs["query_row"] == row).to_numpy()
     assert task.pairs["item"][rows].tolist() == index.names
     features = task.features[rows].reset_index(drop=True)
-    alone = index.second(second[0], index.alike(query["time"]), adapted[0][rows], features, first[rows])
+    alone = index.second(second[0], index.alike(query), adapted[0][rows], features, first[rows])
     np.testing.assert_allclose(alone, second[1][rows], atol=1e-9)
 
 
