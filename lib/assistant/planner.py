@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.assistant.plans import PlanError, RightPlan, api_names, ast_match, exact_match, parse_plan, standard_text
+from lib.assistant.plans import PlanError, RightPlan, api_names, ast_match, parse_plan, standard_text
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import APP_NAMES
 from lib.assistant.toolbox import DEFAULT_API, signature
@@ -235,11 +235,12 @@ def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
     """Each plan (columns query, text) judged, by that of the right ones, gold or `also`, which comes nearest.
 
     Returns:
-        `plans` with `MEASURES`, each 0 or 100 (hallucination: it calls an API that is not there, also where the text
-        breaks off after an opening parenthesis; right_api: the APIs are right, whatever their arguments; arguments:
-        ast_accuracy, NaN where the APIs are wrong, so that the means of both multiply to its mean); failure (the
-        category of `lib.assistant.plans.ast_match`, empty where right) and why (its sentence): why a wrong plan is not
-        the first of those that call the same APIs or, where none does, not the gold plan; and the query's need.
+        `plans` with `MEASURES`, each 0 or 100 (exact_match: the same text, whatever the spaces, tabs and blank lines;
+        hallucination: it calls an API that is not there, also where the text breaks off after an opening parenthesis;
+        right_api: the APIs are right, whatever their arguments; arguments: ast_accuracy, NaN where the APIs are wrong,
+        so that the means of both multiply to its mean); failure (the category of `lib.assistant.plans.ast_match`, empty
+        where right) and why (its sentence): why a wrong plan is not the first of those that call the same APIs or,
+        where none does, not the gold plan; and the query's need.
     """
     gold, functions = world.gold.set_index("query"), world.desk.functions
     names = {DEFAULT_API, *(function["name"] for function in functions)}
@@ -252,9 +253,13 @@ def score_plans(plans: pd.DataFrame, world: Material) -> pd.DataFrame:
         nearest = sorted(right[query], key=lambda plan: sorted(plan.apis) != called)
         matches = [ast_match(text, plan.answers, functions) for plan in nearest]
         match = next(filter(None, matches), matches[0])
-        exact = any(exact_match(text, plan.plan) for plan in right[query])
+        words, *of_right = (
+            [line.split() for line in one.split("\n") if line.strip()]
+            for one in (text, *(plan.plan for plan in right[query]))
+        )
         apis_right = called == sorted(nearest[0].apis)
-        judged = [bool(match), exact, not names.issuperset(called), apis_right, bool(match) if apis_right else np.nan]
+        arguments = bool(match) if apis_right else np.nan
+        judged = bool(match), words in of_right, not names.issuperset(called), apis_right, arguments
         rows.append([*(100.0 * value for value in judged), match.category or "", match.sentence])
     plans = plans.assign(need=plans["query"].map(gold["need"])).reset_index(drop=True)
     return plans.join(pd.DataFrame(rows, columns=[*MEASURES, "failure", "why"]))

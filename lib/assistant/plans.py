@@ -191,12 +191,6 @@ def api_names(text: str) -> list[str]:
 # ---------------------------------------------------------------- comparing
 
 
-def exact_match(predicted: str, gold: str) -> bool:
-    """Whether the two are the same text, whatever the spaces, tabs and blank lines."""
-    one, other = ([line.split() for line in text.split("\n") if line.strip()] for text in (predicted, gold))
-    return one == other
-
-
 def ast_match(predicted: str, answers: str | GoldAnswers, functions: Sequence[dict]) -> Match:
     """Whether a plan is right, by the rules of the Berkeley function-calling leaderboard.
 

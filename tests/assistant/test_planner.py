@@ -156,6 +156,8 @@ def scored(query, texts, gold=GOLD):
 def test_plans_are_scored_by_every_measure():
     texts = {
         'find_event(title="Steering round")': (100, 100, 0, 100, ""),
+        '\r\n  find_event(title="Steering  round") \n\n': (100, 100, 0, 100, ""),
+        'find_event(title="steering round")': (100, 0, 0, 100, ""),
         "find_event( title='steering-round' )": (100, 0, 0, 100, ""),
         'send_mail(to="a", subject="b")': (0, 0, 0, 0, "wrong_api"),
         'find_meeting(title="Steering round")': (0, 0, 100, 0, "wrong_api"),
@@ -167,7 +169,7 @@ def test_plans_are_scored_by_every_measure():
     found = scored("q3", texts)
     columns = ["ast_accuracy", "exact_match", "hallucination", "right_api", "failure"]
     assert found[columns].apply(tuple, axis=1).tolist() == list(texts.values())
-    assert found["arguments"].dropna().tolist() == [100, 100, 0], "of plans whose API is right"
+    assert found["arguments"].dropna().tolist() == [100, 100, 100, 100, 0], "of plans whose API is right"
     assert scored("q2", ["default()"])["ast_accuracy"].tolist() == [100]
     assert {"ast_accuracy", "failure"} <= set(scored("q3", []))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lib.assistant.plans import MAX_CHARACTERS, PlanError, api_names, ast_match, exact_match, parse_plan
+from lib.assistant.plans import MAX_CHARACTERS, PlanError, api_names, ast_match, parse_plan
 from lib.assistant.queries import print_call
 from lib.assistant.schemas import InputError
 
@@ -200,12 +200,6 @@ def test_matching_is_not_greedy():
 def test_answers_in_another_format(answers):
     with pytest.raises(InputError, match="answers"):
         ast_match("f(x=1)", answers, [])
-
-
-def test_exact_match():
-    assert exact_match('  f(x="a  b") \n', 'f(x="a b")')
-    assert exact_match("f(x=1)\r\n\n g(y=2)", "f(x=1)\ng(y=2)")
-    assert not exact_match('f(x="A b")', 'f(x="a b")')
 
 
 NAMES = {
