@@ -25,7 +25,7 @@ BELOW = {
 }
 HEAVY = {"torch", "transformers", "sentence_transformers", "lightgbm", "faiss", "peft", "bitsandbytes"}
 # The least that a function of lib has on average, in lines: what is shorter stands where it is called.
-MEAN_LINES = 13.0
+MEAN_LINES = 13.1
 
 
 def named(path):
@@ -80,9 +80,9 @@ def lines(folder):
 
 def test_the_house_stays_small():
     """Ceilings, to be lowered and never raised: what does not fit takes something else's place."""
-    assert lines("lib") <= 18_631
+    assert lines("lib") <= 18_619
     assert len(SOURCES) <= 91
-    assert lines("tests") <= 12_746
+    assert lines("tests") <= 12_743
 
 
 def test_no_public_name_stands_twice():
