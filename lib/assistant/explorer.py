@@ -85,7 +85,7 @@ class Assistant:
         settings = [name for name, sources in SETTINGS.items() if labels is not None or "gold" not in sources]
         desk = Desk(self.tables["items"], self.tables["people"], self.tables["toolbox"])
         material = Material(desk, request, gold, pd.concat(runs), retrieved, self.n_tools, self.n_items)
-        plans = material.prompted(request, settings)
+        plans = material.prompted(material.shown(request, settings))
         plans["text"] = self.generate(plans["prompt"].tolist())
         answer = plans[["setting"]].assign(plan=plans["text"])
         for column in ("items", "tools"):

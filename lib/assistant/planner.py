@@ -153,8 +153,8 @@ class Material:
             *shown,
         )
 
-    def shown(self, rows: pd.DataFrame, setting: str) -> pd.DataFrame:
-        """Which tools and items the prompts of some queries show in a setting.
+    def shown(self, rows: pd.DataFrame, settings: Iterable[str]) -> pd.DataFrame:
+        """Which tools and items the prompts of some queries show in each setting.
 
         Retrieved tools come best first, with `default` (no tool fits) offered last. Gold tools and gold items come in
         the order of their names, which says nothing about the plan.
@@ -163,44 +163,41 @@ class Material:
         InputError for a query without tool ranking.
         """
         names, labels = rows["query"], self.gold.set_index("query").loc[rows["query"]]
-        tools_from, items_from = SOURCES[setting]
-        of_tools = self.tool_rankings[self.tool_rankings["setting"] == tools_from]
-        listed: list[list] = []
-        for source, column, rankings, n in (
-            (tools_from, "apis", of_tools, self.n_tools),
-            (items_from, "relevant", self.retrieved, self.n_items),
-        ):
-            if source in LABELLED:
-                listed.append([None if source == "none" else sorted(set(values)) for values in labels[column]])
-            else:
-                best = rankings[rankings["rank"] <= n].sort_values(["query", "rank"])
-                ranked = best.groupby("query")["item"].agg(list).to_dict()
-                listed.append([ranked.get(name, []) for name in names])
-        tools, items = listed
-        if tools_from not in LABELLED:
-            if missing := [name for name, found in zip(names, tools, strict=True) if not found]:
-                raise InputError(
-                    f"tool_rankings: no tools of setting {tools_from} for query {missing[0]}: run notebook 06 on the "
-                    "same world"
-                )
-            tools = [[*found, DEFAULT_API] for found in tools if found]
-        return pd.DataFrame({"query": names.to_numpy(), "setting": setting, "tools": tools, "items": items})
+        parts = []
+        for setting in settings:
+            tools_from, items_from = SOURCES[setting]
+            of_tools = self.tool_rankings[self.tool_rankings["setting"] == tools_from]
+            listed: list[list] = []
+            for source, column, rankings, n in (
+                (tools_from, "apis", of_tools, self.n_tools),
+                (items_from, "relevant", self.retrieved, self.n_items),
+            ):
+                if source in LABELLED:
+                    listed.append([None if source == "none" else sorted(set(values)) for values in labels[column]])
+                else:
+                    best = rankings[rankings["rank"] <= n].sort_values(["query", "rank"])
+                    ranked = best.groupby("query")["item"].agg(list).to_dict()
+                    listed.append([ranked.get(name, []) for name in names])
+            tools, items = listed
+            if tools_from not in LABELLED:
+                if missing := [name for name, found in zip(names, tools, strict=True) if not found]:
+                    raise InputError(
+                        f"tool_rankings: no tools of setting {tools_from} for query {missing[0]}: run notebook 06 on "
+                        "the same world"
+                    )
+                tools = [[*found, DEFAULT_API] for found in tools]
+            parts.append(pd.DataFrame({"query": names.to_numpy(), "setting": setting, "tools": tools, "items": items}))
+        return pd.concat(parts, ignore_index=True)
 
-    def prompted(
-        self, rows: pd.DataFrame, settings: Iterable[str], thoughts: Mapping[str, str] | None = None
-    ) -> pd.DataFrame:
-        """What the prompts of some queries show in each setting (see `shown`), with the column `prompt`; `thoughts`: a
-        chain of thought by query, of those that get one."""
-        inputs = pd.concat([self.shown(rows, setting) for setting in settings], ignore_index=True)
-        return inputs.assign(prompt=self.write(inputs, thoughts or {}))
-
-    def write(self, inputs: pd.DataFrame, thoughts: Mapping[str, str]) -> list[str]:
-        """The prompt of each row of `inputs` (see `shown`)."""
-        by_name = self.queries.set_index("query")
-        return [
+    def prompted(self, inputs: pd.DataFrame, thoughts: Mapping[str, str] | None = None) -> pd.DataFrame:
+        """What prompts show (see `shown`) with the prompts, column `prompt`; `thoughts`: a chain of thought by query,
+        of those that get one."""
+        by_name, thoughts = self.queries.set_index("query"), thoughts or {}
+        prompts = [
             self.desk.prompt(by_name.loc[row.query], row.tools, row.items, thoughts.get(row.query, ""))
             for row in inputs.itertuples()
         ]
+        return inputs.assign(prompt=prompts)
 
     def second_steps(self, inputs: pd.DataFrame, plans: Iterable[str]) -> pd.DataFrame:
         """Prompts for the second call of a plan of two, after the first was made: progressive planning (Figure 1).

@@ -91,13 +91,13 @@ class PlannerLesson:
         able = queries[queries["query"].isin(set(self.thoughts))]
         n = min(len(able), round(THOUGHT_SHARE * len(queries)))
         thoughts = {query: self.thoughts[query] for query in able["query"].sample(n, random_state=self.seed)}
-        inputs = pd.concat([material.shown(rows, setting) for setting, rows in queries.groupby("setting")])
+        inputs = pd.concat([material.shown(rows, [setting]) for setting, rows in queries.groupby("setting")])
         inputs = with_gold_tools(inputs, material.gold, self.seed)
-        inputs = inputs.set_index("query").loc[queries["query"]].reset_index()
+        inputs = material.prompted(inputs.set_index("query").loc[queries["query"]].reset_index(), thoughts)
         whole = inputs[["query", "setting"]].assign(
             step=1,
             thought=inputs["query"].isin(set(thoughts)),
-            prompt=material.write(inputs, thoughts),
+            prompt=inputs["prompt"],
             target=inputs["query"].map(labels["plan"]),
         )
         of_two = inputs[inputs["query"].map(labels["apis"].str.len()) == 2]
@@ -266,7 +266,7 @@ def plan(
     Returns:
         columns of `Material.prompted`, text, and those of `score_plans`.
     """
-    prompts = world.prompted(queries, settings, thoughts)
+    prompts = world.prompted(world.shown(queries, settings), thoughts)
     if wanted is not None:
         there = planner.model.has(prompts["prompt"].tolist(), planner.max_tokens)
         asked = whole_units(prompts["query"], there)

@@ -84,7 +84,7 @@ def material_of(gold=GOLD, tools=TOOLS, n_tools=2, n_items=1):
 
 
 def shown(setting, **how):
-    return material_of(**how).shown(QUERIES, setting).set_index("query")
+    return material_of(**how).shown(QUERIES, [setting]).set_index("query")
 
 
 def test_each_setting_shows_what_table_3_says():
@@ -108,13 +108,16 @@ def test_labels_reach_no_prompt_but_the_upper_bounds_and_there_their_order_never
     turned = GOLD.assign(**{name: GOLD[name].map(lambda names: names[::-1]) for name in ("apis", "relevant")})
     other = GOLD.assign(apis=[["open_note"]] * 3, relevant=[["ana-1"], ["bo-1"], ["bo-1"]], plan="", answers="[]")
     for setting, sources in SETTINGS.items():
-        once, again, lied = (material_of(gold).prompted(QUERIES, [setting]) for gold in (GOLD, turned, other))
+        once, again, lied = (
+            material.prompted(material.shown(QUERIES, [setting]))
+            for material in map(material_of, (GOLD, turned, other))
+        )
         assert once.equals(again)
         assert once["prompt"].equals(lied["prompt"]) == ("gold" not in sources)
 
 
 def test_a_prompt_reads_as_documented():
-    made = material_of(n_items=2).prompted(QUERIES, ["context_tuned_rag"], {"q1": "Check 'Calendar'."})
+    made = material_of().prompted(shown("context_tuned_rag", n_items=2).reset_index(), {"q1": "Check 'Calendar'."})
     assert made["prompt"][0] == (
         "Request (Monday 2024-03-04 08:50, commute): I'm running late.\nThought: Check 'Calendar'.\n"
         "Context:\nNotes: For Dana. cost per head\nCalendar: Steering round. Room 4. Dana Ruiz\n"
@@ -141,7 +144,7 @@ def test_a_call_returns_the_item_that_it_names():
 
 
 def test_the_second_step_follows_what_was_planned_not_the_label():
-    rows = material_of().shown(QUERIES[:1], "rag")
+    rows = material_of().shown(QUERIES[:1], ["rag"])
     steps = material_of().second_steps(rows, ["open_note(title='For Dana')\nnonsense("])
     assert steps["first"].tolist() == ['open_note(title="For Dana")']
     assert "Result: Notes: For Dana" in steps["prompt"].iloc[0]

@@ -53,7 +53,8 @@ def test_plans_of_two_calls_are_also_learned_step_by_step(monkeypatch):
 
 def test_training_prompts_show_the_gold_tools_and_teach_the_gold_plan():
     gold = with_other_plans(GOLD, OTHERS)
-    rows = material_of(gold, n_tools=1).prompted(QUERIES[1:], SETTINGS)
+    there = material_of(gold, n_tools=1)
+    rows = there.prompted(there.shown(QUERIES[1:], SETTINGS))
     for before, after in zip(rows.itertuples(), module.with_gold_tools(rows, gold, seed=0).itertuples(), strict=True):
         if SETTINGS[before.setting][0] in ("none", "gold"):
             assert after.tools == before.tools
@@ -61,7 +62,7 @@ def test_training_prompts_show_the_gold_tools_and_teach_the_gold_plan():
             assert set(GOLD.set_index("query").loc[after.query, "apis"]) <= set(after.tools)
             assert after.tools[-1] == "default"
             assert len(after.tools) == len(set(after.tools)) == len(before.tools)
-    rag = material_of(gold).shown(QUERIES[2:], "rag")
+    rag = material_of(gold).shown(QUERIES[2:], ["rag"])
     assert {module.with_gold_tools(rag, gold, seed)["tools"].iloc[0].index("find_event") for seed in range(9)} == {0, 1}
     pairs = lesson_of(gold=gold).pairs(QUERIES[2:].assign(setting="rag"))
     assert pairs["target"].tolist() == [GOLD["plan"].iloc[2]]
@@ -120,7 +121,7 @@ def test_as_many_queries_are_asked_as_have_all_their_plans_kept():
     gold = pd.concat([GOLD.assign(query=f"q{n}", kind="b" if n % 3 else "a")[:1] for n in range(9)])
     tools = pd.concat([TOOLS[TOOLS["query"] == "q1"].assign(query=f"q{n}") for n in range(9)])
     there = replace(material_of(gold, tools), queries=queries)
-    prompts, answers = there.prompted(queries, SETTINGS), Answers()
+    prompts, answers = there.prompted(there.shown(queries, SETTINGS)), Answers()
     kept = prompts[(prompts["query"] != "q4") | (prompts["setting"] != "rag")]["prompt"]
     answers.add({key_of("w", prompt, 20): Answer("default()") for prompt in kept})
     one = module.Planner(KeptModel(answers, "w"), 20)
@@ -160,7 +161,7 @@ def test_the_larger_one_is_trained_where_it_is_named_at_a_rate_of_its_own(larger
         return type("Adapter", (), {"folder": "an adapter"})
 
     monkeypatch.setattr(module, "finetune_language_model", finetune)
-    prompts = material.prompted(QUERIES[2:], SETTINGS)["prompt"]
+    prompts = material.prompted(material.shown(QUERIES[2:], SETTINGS))["prompt"]
     assert larger("small").write(prompts) == [Titles.answer(prompt.split("\n")) for prompt in prompts]
     assert trained == [("small", 3, "planner_larger", module.LARGER_RATE, 1)]
     assert all(larger("small").model.has(prompts, module.LARGER_TOKENS)), "kept under what it comes from"
