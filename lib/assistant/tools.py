@@ -174,20 +174,15 @@ class ToolWorld:
         frames, _, contexts = self.whole()
         training = with_labels(frames, "training")
         return self.listed(
-            f"training, {self.list_name(setting)}",
+            f"training, {run_name(setting, wording=self.wording)}",
             lambda: self.by_cosine(training, self.encode(self.texts(setting, training, contexts))),
             queries=training,
         )
 
-    def list_name(self, setting: str, retriever: str = "semantic", topics: str = "known") -> str:
-        """The name of a list: that of its run and, where context is put into words, how."""
-        worded = retriever == "semantic" and setting != ALONE
-        return run_name(setting, retriever, topics) + (f", {self.wording} of 1" if worded else "")
-
     def audit(self) -> None:
         """Search for some queries of each kept list by semantic search again: `audited` counts them, `agreed` those
         whose first ten tools are the same."""
-        names = {self.list_name(setting): setting for setting in (ALONE, *self.contexts)}
+        names = {run_name(setting, wording=self.wording): setting for setting in (ALONE, *self.contexts)}
         some = np.sort(np.random.default_rng(self.seed).permutation(len(self.queries))[:AUDITED])
         asked = self.queries.iloc[some].reset_index(drop=True)
         for name in names.keys() & self.taken.keys() & self.kept.keys():
@@ -359,14 +354,15 @@ def rank_tools(setting: str, world: ToolWorld, retriever: str = "semantic", topi
         asked = ~lessons.task.training[lessons.task.query_row]
         return rank_pairs(lessons.task.pairs[asked], lessons.features(NO_FOLD)[retriever].to_numpy()[asked])
 
-    return world.listed(world.list_name(setting, retriever, topics), find)
+    return world.listed(run_name(setting, retriever, topics, world.wording), find)
 
 
-def run_name(setting: str, retriever: str, topics: str = "known") -> str:
+def run_name(setting: str, retriever: str = "semantic", topics: str = "known", wording: str = "") -> str:
     """What a ranking is called in scores: the setting alone where it is by semantic search, and its topics at the end
-    where these are new."""
+    where these are new. The name of its list also has the wording, where context is put into words."""
     name = setting if retriever == "semantic" else f"{setting}/{retriever}"
-    return name if topics == "known" else f"{name}/{topics}"
+    name = name if topics == "known" else f"{name}/{topics}"
+    return f"{name}, {wording} of 1" if wording and retriever == "semantic" and setting != ALONE else name
 
 
 # ---------------------------------------------------------------- scores

@@ -49,10 +49,9 @@ APPS = {
     ),
 }  # fmt: skip
 TOPICS = ("analytics", "calendar", "customer_relationship_manager", "email", "multi_domain", "project_management")
-FILES = [
-    *(file for _, file, _, _ in APPS.values()),
-    *(f"{ANSWERS}/{topic}_queries_and_answers.csv" for topic in TOPICS),
-]
+ASKED = {topic: f"{ANSWERS}/{topic}_queries_and_answers.csv" for topic in TOPICS}
+FILES = {file: [key, *columns.split()] for _, file, key, columns in APPS.values()}  # what is read of each file
+FILES |= dict.fromkeys(ASKED.values(), ["query", "answer", "base_template"])
 CUTOFFS, TOOL_CUTOFFS = (3, 5, 10), (1, 3, 5)
 SCORES = ["query", "template", "method", "metric", "k", "value"]
 LISTS = Path("data") / "answers" / "workbench.npz"
@@ -101,8 +100,15 @@ def read_workbench(folder: str | Path) -> WorkBench:
     """
     items, queries, relevant, called = [], [], [], []
     arguments_of: dict[str, Mapping] = {}
+    tables = {}
+    for name, needed in FILES.items():
+        path = Path(folder) / name
+        try:
+            tables[name] = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)[needed]
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{path}: no table with {', '.join(needed)}: {one_line(error)}") from error
     for app, (_, file, key, columns) in APPS.items():
-        rows = _read_rows(Path(folder) / file, [key, *columns.split()])
+        rows = tables[file]
         texts = [". ".join(filter(None, map(str.strip, row))) for row in rows[columns.split()].to_numpy()]
         items.append(pd.DataFrame({"item": f"{app}-" + rows[key], "app": app, "text": texts}))
         if (twice := items[-1]["item"].duplicated()).any():
@@ -110,9 +116,8 @@ def read_workbench(folder: str | Path) -> WorkBench:
             raise InputError(f"{Path(folder) / file}: {key}: {found} stands twice")
     known = pd.concat(items, ignore_index=True)
     for topic in TOPICS:
-        path = Path(folder) / ANSWERS / f"{topic}_queries_and_answers.csv"
-        for row, record in enumerate(_read_rows(path, ["query", "answer", "base_template"]).itertuples(), start=1):
-            query, where = f"{topic}-{row}", f"{path}, row {row}"
+        for row, record in enumerate(tables[ASKED[topic]].itertuples(), start=1):
+            query, where = f"{topic}-{row}", f"{Path(folder) / ASKED[topic]}, row {row}"
             calls = _calls(record.answer, where)
             named = [f"{app}-{given[APPS[app][2]]}" for tool, given in calls
                      if (app := tool.split(".")[0]) in APPS and APPS[app][2] in given]  # fmt: skip
@@ -136,14 +141,6 @@ def read_workbench(folder: str | Path) -> WorkBench:
         pd.DataFrame(tools, columns=["item", "app", "text"]),
         pd.DataFrame(called, columns=["query", "item"]),
     )
-
-
-def _read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Columns of a CSV file, all of it text."""
-    try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)[list(columns)]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: no table with {', '.join(columns)}: {one_line(error)}") from error
 
 
 def _calls(answer: str, where: str) -> list[tuple[str, dict[str, object]]]:

@@ -21,7 +21,7 @@ def folder(tmp_path):
         values = ["0001", *(f"{name} {column}" for column in columns[1:])]
         (tmp_path / file).write_text(f"{','.join(columns)}\n{','.join(values)}\n")
     (tmp_path / workbench.ANSWERS).mkdir()
-    for name in workbench.FILES[4:]:
+    for name in [*workbench.FILES][4:]:
         (tmp_path / name).write_text(f"{QUERY}\n")
     answers(
         tmp_path,
