@@ -107,11 +107,9 @@ def test_queries_without_tools_are_named():
 def test_labels_reach_no_prompt_but_the_upper_bounds_and_there_their_order_never_shows():
     turned = GOLD.assign(**{name: GOLD[name].map(lambda names: names[::-1]) for name in ("apis", "relevant")})
     other = GOLD.assign(apis=[["open_note"]] * 3, relevant=[["ana-1"], ["bo-1"], ["bo-1"]], plan="", answers="[]")
+    worlds = [material_of(gold) for gold in (GOLD, turned, other)]
     for setting, sources in SETTINGS.items():
-        once, again, lied = (
-            material.prompted(material.shown(QUERIES, [setting]))
-            for material in map(material_of, (GOLD, turned, other))
-        )
+        once, again, lied = (world.prompted(world.shown(QUERIES, [setting])) for world in worlds)
         assert once.equals(again)
         assert once["prompt"].equals(lied["prompt"]) == ("gold" not in sources)
 
@@ -160,8 +158,7 @@ def test_plans_are_scored_by_every_measure():
     texts = {
         'find_event(title="Steering round")': (100, 100, 0, 100, ""),
         '\r\n  find_event(title="Steering  round") \n\n': (100, 100, 0, 100, ""),
-        'find_event(title="steering round")': (100, 0, 0, 100, ""),
-        "find_event( title='steering-round' )": (100, 0, 0, 100, ""),
+        'find_event( title="steering round" )': (100, 0, 0, 100, ""),
         'send_mail(to="a", subject="b")': (0, 0, 0, 0, "wrong_api"),
         'find_meeting(title="Steering round")': (0, 0, 100, 0, "wrong_api"),
         'find_meeting(title="Steer': (0, 0, 100, 0, "unparsed"),
@@ -172,7 +169,7 @@ def test_plans_are_scored_by_every_measure():
     found = scored("q3", texts)
     columns = ["ast_accuracy", "exact_match", "hallucination", "right_api", "failure"]
     assert found[columns].apply(tuple, axis=1).tolist() == list(texts.values())
-    assert found["arguments"].dropna().tolist() == [100, 100, 100, 100, 0], "of plans whose API is right"
+    assert found["arguments"].dropna().tolist() == [100, 100, 100, 0], "of plans whose API is right"
     assert scored("q2", ["default()"])["ast_accuracy"].tolist() == [100]
     assert {"ast_accuracy", "failure"} <= set(scored("q3", []))
 

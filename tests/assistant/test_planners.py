@@ -53,8 +53,7 @@ def test_plans_of_two_calls_are_also_learned_step_by_step(monkeypatch):
 
 def test_training_prompts_show_the_gold_tools_and_teach_the_gold_plan():
     gold = with_other_plans(GOLD, OTHERS)
-    there = material_of(gold, n_tools=1)
-    rows = there.prompted(there.shown(QUERIES[1:], SETTINGS))
+    rows = material_of(gold, n_tools=1).shown(QUERIES[1:], SETTINGS)
     for before, after in zip(rows.itertuples(), module.with_gold_tools(rows, gold, seed=0).itertuples(), strict=True):
         if SETTINGS[before.setting][0] in ("none", "gold"):
             assert after.tools == before.tools
