@@ -7,7 +7,8 @@ import pytest
 
 import lib.workbook.machine  # noqa: F401  two workers share two cores: a thread that waits must not keep one busy
 
-FIRST, LATER = "tests/notebooks/test_report.py", "tests/notebooks/test_report_again.py"  # one makes what both read
+FIRST = "tests/notebooks/test_report.py"  # makes what the others read
+LATER = ("tests/notebooks/test_report_again.py", "tests/notebooks/test_explore_retrieval.py")
 
 
 def pytest_configure(config):
@@ -29,7 +30,7 @@ def pytest_collection_modifyitems(items):
             if not torch.cuda.is_available():
                 item.add_marker(pytest.mark.skip(reason="needs a GPU"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    places = {FIRST: 0, LATER: 2}
+    places = {FIRST: 0} | dict.fromkeys(LATER, 2)
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], 1 if item.path in slow else 3))
 
 
