@@ -103,8 +103,8 @@ def make_world(data):
 
 @pytest.fixture(scope="session")
 def world(make_world):
-    """A world of seed 7 at a third of the published size."""
-    return make_world(seed=7, **SIZES)
+    """A third of the published size; habits are all that the log tells: neither recency nor frequency is a signal."""
+    return make_world(seed=7, **SIZES, recency_strength=0.0, frequency_strength=0.0)
 
 
 @pytest.fixture(scope="session")
@@ -127,12 +127,6 @@ def task(small_tables, drawn_vectors):
 @pytest.fixture(scope="session")
 def tables(world):
     return frames(world)
-
-
-@pytest.fixture(scope="session")
-def habitual_tables(make_world):
-    """The world in which habits are all that the log tells: neither recency nor frequency is a signal."""
-    return frames(make_world(seed=7, **SIZES, recency_strength=0.0, frequency_strength=0.0))
 
 
 @pytest.fixture

@@ -63,9 +63,8 @@ def test_held_out_needs_do_not_depend_on_the_others(cast):
     assert held_out_needs(["only"], 7) == {"only"}
 
 
-def test_habits_tell_in_queries_of_kind_habit_and_either_alone(habitual_tables):
+def test_habits_tell_in_queries_of_kind_habit_and_either_alone(tables):
     """By kind of query: share of the gold items' opens that agree with the query, less that of the other items."""
-    tables = habitual_tables
     queries = tables["queries"].merge(tables["gold"][["query", "kind"]], on="query")
     pairs = queries.merge(tables["items"][["persona", "item"]], on="persona")
     pairs["gold"] = relevant_pairs_mask(pairs, qrels_of(tables["gold"]))
@@ -92,9 +91,8 @@ def test_ids_texts_and_numbers_hold_no_label(tables):
         assert roc_auc_score(tables["gold"]["kind"] == kind, number) == pytest.approx(0.5, abs=0.05)
 
 
-def test_neither_order_nor_number_nor_recency_of_opens_tells_gold(world, habitual_tables):
+def test_neither_order_nor_number_nor_recency_of_opens_tells_gold(world, tables):
     """Stale items are set aside: their matter is over, which their time shows and is meant to show."""
-    tables = habitual_tables
     usage = tables["items"].merge(tables["provenance"][["item", "source"]], on="item")
     opens = tables["opens"].groupby("item")["time"].agg(["size", "max"])
     today = usage["persona"].map({persona.id: persona.today for persona in world.personas})
