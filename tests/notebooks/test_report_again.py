@@ -10,7 +10,7 @@ import pytest
 
 from lib.report.dag import lib_files
 from lib.workbook.parameters import NOTEBOOKS
-from tests.notebooks.smoke import command, copy_project, run, tables
+from tests.notebooks.smoke import command, run, tables
 
 pytestmark = pytest.mark.slow
 
@@ -23,41 +23,39 @@ def planned(project: Path) -> set[str]:
 
 
 def test_touched_files_rerun_nothing_changed_ones_exactly_their_consumers(project):
-    """Notebook 11 alone uses the file and the parameter; the front page reads what it writes."""
+    """Notebook 10 alone uses the file, 07 the parameter; the front page reads what both write."""
     for path in [*(project / "lib").rglob("*.py"), *(project / "data" / "generated" / "smoke").glob("*.parquet")]:
         path.touch()
     assert planned(project) == set()
     used = {name: set(lib_files(project / "notebooks" / f"{name}.ipynb", project)) for name in NOTEBOOKS}
     path = project / min(used.pop("10_transfer").difference(*used.values()))
-    before = path.read_text()
-    path.write_text(before + "\n# changed\n")
-    assert planned(project) == {"transfer", "index"}
-    path.write_text(before)
+    path.write_text(path.read_text() + "\n# changed\n")
     profile = project / "notebooks" / "profiles" / "smoke.yaml"
-    profile.write_text(profile.read_text().replace("flow_bench_flows: 2", "flow_bench_flows: 3"))
-    assert planned(project) == {"transfer", "index"}
+    profile.write_text(profile.read_text().replace("planner_queries: 2", "planner_queries: 3"))
+    assert planned(project) == {"transfer", "planner", "index"}
 
 
-def test_killed_as_a_whole_in_the_middle_it_finishes_the_next_time(finished, tmp_path):
-    """All is then as if nobody had killed it."""
-    project = copy_project(tmp_path / "project")
+def test_killed_as_a_whole_in_the_middle_it_finishes_the_next_time(finished, project):
+    """All is then as if nobody had killed it. The shortest notebook runs again, since what it wrote is gone."""
     data = project / "data" / "generated" / "smoke"
+    made = [data / "claims_transfer.parquet", *(project / "reports/smoke/tables").glob("transfer*.csv")]
+    executed = data / "executed" / "10_transfer.ipynb"
+    for path in (*made, executed):
+        path.unlink()
     process = subprocess.Popen(**command(project), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 300
-    while not (data / "queries.parquet").exists():
+    while not any(path.exists() for path in made):
         assert process.poll() is None, "the run ended before the sign appeared"
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.01)
     family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
     for member in family:
         member.kill()
     psutil.wait_procs(family, timeout=30)
-    done = run(project, "--until", "data_gen")
+    assert not executed.exists()
+    done = run(project, "--until", "transfer")
     assert done.returncode == 0, done.stdout + done.stderr
-    outcome, expected = tables(project), tables(finished)
-    assert "dataset.csv" in outcome
-    assert outcome == {name: expected[name] for name in outcome}
-    made = [path.name for path in data.glob("*.parquet")]
-    assert {"queries.parquet", "flows.parquet"} <= set(made)
-    for name in made:
-        assert (data / name).read_bytes() == (finished / "data/generated/smoke" / name).read_bytes(), name
+    assert executed.exists()
+    assert tables(project) == tables(finished)
+    for path in data.glob("*.parquet"):
+        assert path.read_bytes() == (finished / "data/generated/smoke" / path.name).read_bytes(), path.name
