@@ -94,6 +94,7 @@ def test_profiles_ask_for_the_settings_that_the_parts_were_trained_with(profile)
         assert {name: value for name, value in asdict(settings).items() if name != "checkpoint_every"} == had
 
 
+@pytest.mark.slow
 def test_a_shipped_writer_is_taken_and_writes_for_other_personas(write, tiny, tables):
     book = book_of("03_cot_augmentation", write(), tiny, distilled_pairs=12, cot_training_queries=4)
     assert make_writer(book, book.root)

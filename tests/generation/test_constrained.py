@@ -1,5 +1,7 @@
 """Constrained decoding with a tiny random Llama: every answer is what the grammar says, and the likeliest such one."""
 
+import functools
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -29,6 +31,7 @@ def reference(tiny, tokenizer, tokens):
     """Greedy answers, one prompt at a time, each token of the vocabulary tried by itself."""
     model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
 
+    @functools.cache
     def answer(prompt, grammar, max_new_tokens=24):
         matcher = Grammar(grammar, tokens).matcher()
         ids = tokenizer(prompt)["input_ids"]

@@ -27,9 +27,11 @@ HERE = {"dtype": "float32", "threads": 1}
 
 @pytest.fixture(scope="module")
 def trained(tiny, tmp_path_factory):
-    """Folder and loss curve of an uninterrupted run."""
-    folder = tmp_path_factory.mktemp("runs") / "adapter"
-    return folder, finetune_language_model(tiny, PROMPTS, TARGETS, folder, TRAINING, **HERE)
+    """Folder and loss curve of an uninterrupted run, and the model that it saved."""
+    folder, kept, save = tmp_path_factory.mktemp("runs") / "adapter", [], module.save_adapter
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "save_adapter", lambda model, *args: kept.append(model) or save(model, *args))
+        return folder, finetune_language_model(tiny, PROMPTS, TARGETS, folder, TRAINING, **HERE), kept[0]
 
 
 @pytest.fixture
@@ -47,30 +49,27 @@ def test_the_loss_falls(trained):
     assert curve["seconds"].is_monotonic_increasing
 
 
-def test_a_saved_adapter_is_the_model_that_was_trained(tiny, tmp_path, monkeypatch):
-    kept = {}
-    save = module.save_adapter
-    monkeypatch.setattr(module, "save_adapter", lambda model, *args: kept.update(model=model) or save(model, *args))
-    finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", TRAINING, **HERE)
-    loaded = LocalModel(tiny, adapter=tmp_path / "a", **HERE)
+def test_a_saved_adapter_is_the_model_that_was_trained(tiny, trained):
+    loaded = LocalModel(tiny, adapter=trained[0], **HERE)
     ids = torch.tensor([loaded.tokenizer(PROMPTS[3])["input_ids"]])
     with torch.no_grad():
-        difference = kept["model"].eval()(ids).logits - loaded.model(ids).logits
+        difference = trained[2].eval()(ids).logits - loaded.model(ids).logits
     assert difference.abs().max() < 1e-3
 
 
 def test_a_finished_run_is_not_repeated(tiny, tmp_path, steps):
-    training = Training(rank=2, epochs=1)
-    first = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
-    assert (first.rows, len(steps)) == (64, 8)
-    again = finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
-    assert (again.record, len(steps)) == (first.record, 8)
+    asked = tiny, PROMPTS[:16], TARGETS[:16], tmp_path / "a", Training(rank=2)
+    first = finetune_language_model(*asked, **HERE)
+    assert (first.rows, len(steps)) == (16, 2)
+    again = finetune_language_model(*asked, **HERE)
+    assert (again.record, len(steps)) == (first.record, 2)
     weights = tmp_path / "a" / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    finetune_language_model(tiny, PROMPTS, TARGETS, tmp_path / "a", training, **HERE)
-    assert len(steps) == 16
+    finetune_language_model(*asked, **HERE)
+    assert len(steps) == 4
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_gives_the_same_adapter(tiny, trained, tmp_path, monkeypatch, steps):
     def killed(*args):
         if len(steps) == 11:

@@ -1,5 +1,7 @@
 """Generation with a tiny random Llama: equal to `transformers`' own, batch 1, in float32."""
 
+import functools
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -24,6 +26,7 @@ def reference(tiny):
     model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(tiny)
 
+    @functools.cache
     def answer(prompt, max_new_tokens=24):
         ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
         output = model.generate(

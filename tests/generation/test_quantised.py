@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from bitsandbytes.functional import dequantize_4bit
-from bitsandbytes.nn import Params4bit
 
 from lib.generation.local import LocalModel, load_model
 
@@ -14,6 +12,9 @@ NF4 = {"quantization": "nf4", "threads": 1}
 
 
 def test_linear_layers_are_held_in_four_bits(wide):
+    from bitsandbytes.functional import dequantize_4bit  # a second, which every worker would take
+    from bitsandbytes.nn import Params4bit
+
     model, plain = load_model(wide, "bfloat16", quantization="nf4"), load_model(wide, "float32")
     exact = plain.state_dict()
     layers = {name: layer for name, layer in model.named_modules() if name.endswith("_proj")}

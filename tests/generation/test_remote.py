@@ -196,6 +196,7 @@ RemoteModel("tiny", cache=sys.argv[1], timeout=5, concurrency=2).generate(PROMPT
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_without_paying_twice(endpoint, make, tmp_path):
     endpoint.held = 3
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "answers")], cwd=ROOT) as child:
