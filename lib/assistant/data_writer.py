@@ -248,7 +248,7 @@ def write_world(
     for side, n in zip(SIDES, sizes, strict=True):
         people = [persona for persona in personas.values() if split[persona.id] == side]
         asking += [people[number % len(people)] for number in range(n if people else 0)]
-    drafts = write_labels(step, write_queries(step, asking, knobs, rng), Toolbox.from_yaml(toolbox_file))
+    drafts = write_queries(step, asking, Toolbox.from_yaml(toolbox_file), knobs, rng)
     if not drafts:
         counts = "; ".join(f"{row['step']}: {row['valid']} of {row['asked']}" for row in rows)
         raise InputError(f"nothing is left of what the model wrote; valid answers: {counts}")
@@ -287,9 +287,13 @@ def write_personas(step: Step, n: int, rng: np.random.Generator) -> dict[int, Pe
     return {index: persona for index, persona in personas.items() if persona.items}
 
 
-def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng: np.random.Generator) -> list[Draft]:
+def write_queries(
+    step: Step, asking: Sequence[Persona], toolbox: Toolbox, knobs: WorldKnobs, rng: np.random.Generator
+) -> list[Draft]:
     """Requests, each about an item of the persona that asks it, voiced in the week after `today`: where time and place
-    are to give the item away, by the habit that one of its opens shows, else at any waking moment."""
+    are to give the item away, by the habit that one of its opens shows, else at any waking moment. With the tool of
+    each and its arguments, without which it is left out, and its chain of thought, which may be missing, as in a world
+    of one's own files."""
     drawn, drafts = [], []
     for persona in asking:
         _, item = persona.items[rng.integers(len(persona.items))]
@@ -307,14 +311,8 @@ def write_queries(step: Step, asking: Sequence[Persona], knobs: WorldKnobs, rng:
             name, ids = f"{persona.id}-q{number}", [item.id for _, item in persona.items]
             query = Query(id=name, persona=persona.id, text=answer.text, time=time, place=place)
             relevant = list(dict.fromkeys([about, *(ids[int(label[1:]) - 1] for label in answer.also)]))
-            labels = {"query": name, "kind": kind, "need": normal_text(answer.topic), "phrasing": name}
+            labels: dict[str, Any] = {"query": name, "kind": kind, "need": normal_text(answer.topic), "phrasing": name}
             drafts.append((persona, query, labels | {"relevant": relevant, "apps": list(dict.fromkeys(answer.apps))}))
-    return drafts
-
-
-def write_labels(step: Step, drafts: Sequence[Draft], toolbox: Toolbox) -> list[Draft]:
-    """The tool of each query and its arguments, without which a query is left out, and its chain of thought, which may
-    be missing, as in a world of one's own files."""
     tools = step("tools", [call_question(q, p, labels["relevant"], toolbox) for p, q, labels in drafts])
     chosen = [(*draft, tool.api) for draft, tool in zip(drafts, tools, strict=True) if tool]
     calling = [one for one in chosen if one[-1] in toolbox]
