@@ -95,6 +95,7 @@ class ToolWorld:
         relevant = qrels_of(gold).sort_values(["query", "item"], ignore_index=True)
         self.oracle = relevant.assign(rank=relevant.groupby("query").cumcount() + 1)
         self.encode, self.seed, self.threads, self.wording = encode, seed, threads, wording
+        self.tool_vectors = encode(self.tools["text"].tolist())
         self.whole = functools.cache(whole)
         self.kept, self.taken = dict(kept or {}), dict[str, np.ndarray]()
         self.audited = self.agreed = 0
@@ -136,11 +137,6 @@ class ToolWorld:
         items = self.items if contexts is self.contexts else self.whole()[0]["items"]
         shown = contexts[setting].merge(items[["item", "app", "title", "text"]], on="item")
         return with_context(queries, shown, self.wording, len(shown) if setting == ORACLE else 1)
-
-    @functools.cached_property
-    def tool_vectors(self) -> np.ndarray:
-        """Embeddings of the tools."""
-        return self.encode(self.tools["text"].tolist())
 
     @functools.cached_property
     def asked_vectors(self) -> dict[str, np.ndarray]:
