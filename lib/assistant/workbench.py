@@ -56,6 +56,7 @@ CUTOFFS, TOOL_CUTOFFS = (3, 5, 10), (1, 3, 5)
 SCORES = ["query", "template", "method", "metric", "k", "value"]
 LISTS = Path("data") / "answers" / "workbench.npz"
 LISTED, AUDITED = 10, 10  # items of a kept run; requests of it that are searched for again
+METHODS = ("bm25t", "semantic", "finetuned")  # of items
 ADDED = ("query_only", "query_plus_semantic_context")  # what tools are searched with
 _CALL = re.compile(r"(\w+\.\w+)\.func")
 
@@ -200,16 +201,6 @@ def context_runs(bench: WorkBench, encoders: Mapping[str, object]) -> dict[str, 
     return runs | {method: ranked_by_cosine(asked, bench.items, encoder) for method, encoder in encoders.items()}
 
 
-def context_scores(bench: WorkBench, runs: Mapping[str, pd.DataFrame], seed: int) -> pd.DataFrame:
-    """Scores of the queries whose answer names an item, columns `SCORES`, in percent; `random` is the floor."""
-    names = bench.queries.loc[bench.queries["query"].isin(bench.relevant["query"]), "query"].tolist()
-    scores = per_query_scores(runs, bench.relevant, names, CUTOFFS)
-    n_relevant = bench.relevant["query"].value_counts().loc[names].to_numpy()
-    floor = random_order_scores([len(bench.items)] * len(names), n_relevant, CUTOFFS, seed=seed)
-    rows = scores.join(floor.set_axis(scores.index)).melt(ignore_index=False, value_name="value").reset_index()
-    return rows.merge(bench.queries[["query", "template"]], on="query")[SCORES]
-
-
 def tool_runs(bench: WorkBench, context: pd.DataFrame, encoder) -> dict[str, pd.DataFrame]:
     """All tools ranked for each request with a call, searched for with the query alone and with context: the name of
     the app of the first item that `context`, a ranking of the items, has for it."""
@@ -222,11 +213,18 @@ def tool_runs(bench: WorkBench, context: pd.DataFrame, encoder) -> dict[str, pd.
     }
 
 
-def tool_scores(bench: WorkBench, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Recall of the tools that an answer calls, columns `SCORES`, of the queries whose answer names an item; `runs` of
-    `tool_runs`."""
-    asked = bench.asked["query"]
-    named = asked[asked.isin(bench.relevant["query"])].tolist()
-    scores = per_query_scores(runs, bench.called, named, TOOL_CUTOFFS)
-    rows = scores.xs("recall", axis=1, level="metric", drop_level=False).melt(ignore_index=False).reset_index()
-    return rows.merge(bench.queries[["query", "template"]], on="query")[SCORES]
+def scores_of(bench: WorkBench, runs: Mapping[str, pd.DataFrame], seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores in percent, columns `SCORES`, of the requests whose answer names an item: of their context, where `random`
+    is the floor, and recall of the tools that the answer calls; of `runs` those of `METHODS` and of `ADDED`."""
+    names = bench.asked.loc[bench.asked["query"].isin(bench.relevant["query"]), "query"].tolist()
+    of_items = {method: runs[method] for method in METHODS if method in runs}
+    context = per_query_scores(of_items, bench.relevant, names, CUTOFFS)
+    n_relevant = bench.relevant["query"].value_counts().loc[names].to_numpy()
+    floor = random_order_scores([len(bench.items)] * len(names), n_relevant, CUTOFFS, seed=seed)
+    context = context.join(floor.set_axis(context.index))
+    tools = per_query_scores({method: runs[method] for method in ADDED}, bench.called, names, TOOL_CUTOFFS)
+    found = []
+    for scores in (context, tools.xs("recall", axis=1, level="metric", drop_level=False)):
+        rows = scores.melt(ignore_index=False, value_name="value").reset_index()
+        found.append(rows.merge(bench.queries[["query", "template"]], on="query")[SCORES])
+    return found[0], found[1]

@@ -79,10 +79,10 @@ def test_an_id_may_not_stand_twice(folder):
 @pytest.mark.usefixtures("read")
 def test_the_right_item_is_ranked_first_and_scored(folder):
     bench = workbench.read_workbench(folder)
-    bench.queries.loc[0, "text"] = bench.items.loc[0, "text"]
+    bench.asked.loc[0, "text"] = bench.items.loc[0, "text"]
     runs = workbench.context_runs(bench, {"semantic": letters})
     assert set(runs) == {"bm25t", "semantic"}
-    scores = workbench.context_scores(bench, runs, seed=1)
+    scores, _ = workbench.scores_of(bench, runs | workbench.tool_runs(bench, runs["semantic"], letters), seed=1)
     assert set(scores["query"]) == {"email-1"}  # the only one whose answer names an item
     recall = scores[scores["metric"] == "recall"].pivot(index="method", columns="k", values="value")
     assert (recall.loc[["bm25t", "semantic"]] == 100).all(axis=None)
@@ -93,10 +93,10 @@ def test_context_is_the_app_of_the_first_item(folder, read):
     bench = workbench.read_workbench(folder)
     context = pd.DataFrame({"query": ["email-1", "email-1", "email-3"], "rank": [1, 2, 1]})
     context["item"] = ["calendar-0001", "email-0001", "email-0001"]
-    scores = workbench.tool_scores(bench, workbench.tool_runs(bench, context, letters))
-    alone, found = read[0], read[2]
-    assert alone == ["Delete the mail", "Write to me"]  # a request without a call has no right tool
-    assert found == ["Delete the mail Calendar", "Write to me Email"]
+    runs = workbench.context_runs(bench, {}) | workbench.tool_runs(bench, context, letters)
+    _, scores = workbench.scores_of(bench, runs, seed=1)
+    assert read[0] == ["Delete the mail", "Write to me"]  # a request without a call has no right tool
+    assert read[2] == ["Delete the mail Calendar", "Write to me Email"]
     assert scores.loc[scores["k"] == 3, "value"].eq(100).all()  # there are two tools
 
 
