@@ -25,7 +25,7 @@ BELOW = {
 }
 HEAVY = {"torch", "transformers", "sentence_transformers", "lightgbm", "faiss", "peft", "bitsandbytes"}
 # The least that a function of lib has on average, in lines: what is shorter stands where it is called.
-MEAN_LINES = 13.1
+MEAN_LINES = 13.2
 
 
 def named(path):
@@ -80,7 +80,7 @@ def lines(folder):
 
 def test_the_house_stays_small():
     """Ceilings, to be lowered and never raised: what does not fit takes something else's place."""
-    assert lines("lib") <= 18_609
+    assert lines("lib") <= 18_601
     assert len(SOURCES) <= 91
     assert lines("tests") <= 12_742
 
