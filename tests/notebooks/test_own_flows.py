@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from lib.workflows.catalogue import Catalogue
+from lib.workflows.pairs import read_pairs, review_lines
 from tests.assistant.test_data_writer import CUE, right
 from tests.generation.endpoint import Endpoint
 from tests.notebooks.smoke import copy_project
@@ -54,7 +55,9 @@ PAIRS = [
     {"id": "five", "split": "test", "request": "Label parcels as heavy", "dsl": LABELS.replace("LABEL", "heavy")},
     {"id": "six", "split": "test", "request": "Tell me the weight of parcels", "dsl": HEAVY},
     {"id": "seven", "split": "unseen", "request": "Show the tides of Whitby for each parcel", "dsl": TIDE},
+    {"id": "eight", "split": "test", "request": "Label parcels as I mean it", "dsl": LABELS},
 ]
+REVIEW = "data/generated/mine/review.jsonl"
 
 
 def make_project(folder):
@@ -96,9 +99,14 @@ def endpoint():
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, endpoint):
-    """A project in which notebook 01 ran on own APIs and pairs. Tests leave it as it is."""
+    """A project in which notebook 01 ran on own APIs and pairs, of which people dropped the last. Tests leave it."""
     project = make_project(tmp_path_factory.mktemp("own"))
-    run(project, openapi_folder="apis", data_writer="remote:gpt-4")
+    pairs = read_pairs(project / "pairs.jsonl", Catalogue.from_openapi(project / "apis"))
+    records = [json.loads(line) for line in review_lines(pairs, 7)]
+    judged = [record | {"decision": "drop" if record["id"] == "eight" else "keep"} for record in records]
+    (project / REVIEW).parent.mkdir(parents=True)
+    (project / REVIEW).write_text("".join(json.dumps(record) + "\n" for record in judged))
+    run(project, openapi_folder="apis", data_writer="remote:gpt-4", review_file=REVIEW)
     return project
 
 
@@ -112,8 +120,8 @@ def test_later_notebooks_find_your_own_apis_and_flows(finished):
         "shared_tides.TideTable": False,
     }
     flows = pd.read_parquet(data / "flows.parquet")
-    assert flows["pair"].tolist() == [pair["id"] for pair in PAIRS]
-    assert flows["request"].tolist() == [pair["request"] for pair in PAIRS]
+    assert flows["pair"].tolist() == [pair["id"] for pair in PAIRS[:-1]], "people dropped the last"
+    assert flows["request"].tolist() == [pair["request"] for pair in PAIRS[:-1]]
     assert flows["apis"].map(len).tolist() == [2, 2, 1, 2, 2, 2, 2]
     sizes = pd.read_csv(finished / "reports" / "mine" / "tables" / "dataset.csv").set_index("quantity")["ours"]
     assert sizes[["workflow training pairs", "workflow test pairs", "workflow APIs"]].tolist() == [4, 2, 3]
@@ -147,28 +155,18 @@ def test_own_apis_alone_get_requests_and_flows(tmp_path):
     data = project / "data" / "generated" / "mine"
     catalogue = Catalogue.from_lines((data / "catalogue.jsonl").read_text().split("\n")[:-1])
     assert all(api.phrases for api in catalogue)
+    assert (project / REVIEW).read_text().count('"decision": ""') == 4, "a sheet for those who judge"
     flows = pd.read_parquet(data / "flows.parquet")
     assert flows["split"].value_counts().to_dict() == {"training": 30, "test": 4, "unseen": 4, "test_same": 4}
     assert {name for apis in flows["apis"] for name in apis} <= {api.name for api in catalogue}
 
 
-def test_personas_written_by_a_model_and_test_pairs_judged_by_people(finished, endpoint, tmp_path):
+def test_personas_are_a_models_and_its_answers_and_what_people_decided_are_kept(finished, endpoint):
     data = finished / "data" / "generated" / "mine"
     steps = pd.read_parquet(data / "written_world.parquet").set_index("step")
     personas = (data / "personas.jsonl").read_text().splitlines()
     assert 0 < len(personas) == steps.loc["personas", "valid"] <= 8
     assert len(pd.read_parquet(data / "queries.parquet")) == steps.loc["thoughts", "asked"]
-    records = [json.loads(line) for line in (data / "review.jsonl").read_text().splitlines()]
-    assert [record["id"] for record in records] == ["five", "six"]
-
-    project = shutil.copytree(finished, tmp_path / "copy", symlinks=True)
-    review = project / "data" / "generated" / "mine" / "review.jsonl"
-    decisions = {"five": {"decision": "keep"}, "six": {"decision": "drop"}}
-    judged = "".join(json.dumps(record | decisions[record["id"]]) + "\n" for record in records)
-    review.write_text(judged)
-    asked = len(endpoint.requests)
-    run(project, openapi_folder="apis", data_writer="remote:gpt-4", review_file="data/generated/mine/review.jsonl")
-    assert len(endpoint.requests) == asked > 0, "all answers were kept"
-    assert review.read_text() == judged, "what people decided is not written over"
-    left = pd.read_parquet(review.with_name("flows.parquet"))
-    assert left["pair"].tolist() == ["one", "two", "three", "four", "five", "seven"]
+    kept = (data / "answers" / "answers.jsonl").read_text().splitlines()
+    assert len(kept) == len(endpoint.requests) > 0
+    assert (finished / REVIEW).read_text().count('"decision": "keep"') == 2, "it is not written over"
