@@ -96,7 +96,7 @@ def test_no_public_name_stands_twice():
 
 
 def test_functions_are_read_from_top_to_bottom():
-    nodes = [node for source in SOURCES.values() for node in ast.walk(ast.parse(source))]
+    nodes = (node for source in SOURCES.values() for node in ast.walk(ast.parse(source)))
     lengths = [node.end_lineno - node.lineno + 1 for node in nodes if isinstance(node, ast.FunctionDef)]
     assert sum(lengths) / len(lengths) >= MEAN_LINES
 
