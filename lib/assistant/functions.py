@@ -23,6 +23,8 @@ ANSWERS_FOLDER = "possible_answer"
 INSIDE = ("result", "toolConfig", "tools", "toolSpec", "functionDeclarations", "function_declarations", "function")
 SCHEMAS = ("parameters", "inputSchema", "input_schema", "parametersJsonSchema", "parameters_json_schema")
 JOINED = ("allOf", "anyOf", "oneOf")
+# What has another form says nothing.
+FORMS: dict[str, Any] = dict.fromkeys((*JOINED, "required"), list) | {"properties": dict, "type": (str, list)}
 MOST_SCHEMAS = 5_000  # of one definition, its references followed
 QUESTION = ("question", "query", "text", "request", "prompt", "input")  # keys, or columns, of a query
 ANSWER = ("ground_truth", "tools", "tool", "functions", "apis", "api", "expected", "answer")
@@ -91,10 +93,16 @@ def plain_schema(root: dict) -> dict:
             schema, around = references.resolve(schema), (*around, reference)
         if not isinstance(schema, dict) or seen > MOST_SCHEMAS:
             return schema if isinstance(schema, bool) else {}
-        schema = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "definitions")}
-        parts = {word: [plain(part, around) for part in schema.pop(word, None) or []] for word in JOINED}
+        schema = {
+            key: value
+            for key, value in schema.items()
+            if key not in ("$ref", "$defs", "definitions") and isinstance(value, FORMS.get(key, object))
+        }
+        parts = {
+            word: [plain(part, around) for part in schema.pop(word, []) if isinstance(part, dict)] for word in JOINED
+        }
         known = [part for word in JOINED for part in parts[word] if part.get("type") != "null"]
-        if isinstance(schema.get("properties"), dict):
+        if "properties" in schema:
             schema["properties"] = {name: plain(child, around) for name, child in schema["properties"].items()}
         for key in ("items", "additionalProperties"):
             if isinstance(schema.get(key), dict):
@@ -102,7 +110,7 @@ def plain_schema(root: dict) -> dict:
         properties: dict[str, Any] = {}
         for part in known:
             properties = part.get("properties", {}) | properties
-        required = [name for part in [schema, *parts["allOf"]] for name in part.get("required") or []]
+        required = [name for part in [schema, *parts["allOf"]] for name in part.get("required", [])]
         types = [name for part in known for name in np.atleast_1d(part.get("type", [])).tolist()]
         types += ["null"] if len(known) < sum(map(len, parts.values())) else []
         for part in known:
@@ -141,14 +149,14 @@ def read_function_queries(path: str | Path) -> pd.DataFrame:
     told = {record.get("id"): record for _, record in _records(beside)} if beside.is_file() else {}
     rows: dict[str, tuple] = {}
     for number, (where, record) in enumerate(_records(path), start=1):
-        name = str(record.get("id") or number)
+        name = str(number if record.get("id") in (None, "") else record["id"])
         place = f"{path}, {where}, query {name}"
         key = next((key for key in ANSWER if record.get(key) is not None), None)
         answers = record[key] if key else told.get(record.get("id"), {}).get("ground_truth")
-        asked = next((record[key] for key in QUESTION if key in record), None)
+        text = next(filter(None, (_said(record.get(key)) for key in QUESTION)), "")
         if name in rows:
             raise InputError(f"{place}: appears twice")
-        if not (text := _said(asked)):
+        if not text:
             raise InputError(f"{place}: no question: none of {', '.join(QUESTION)} holds a text of a user")
         if answers is None:
             raise InputError(f"{place}: no answer: needs one of {', '.join(ANSWER)}, or ground_truth in {beside}")
@@ -192,9 +200,10 @@ def _named(answers: Any, where: str) -> list[str]:
     if isinstance(answers, str):
         answers = [name.strip() for name in answers.split(";") if name.strip()]
     calls = [
-        [call] if isinstance(call, str) else list(call) if isinstance(call, dict) else [] for call in answers or []
+        [call] if isinstance(call, str) else list(call) if isinstance(call, dict) else []
+        for call in (answers if isinstance(answers, list) else [None])
     ]
-    if not isinstance(answers, list) or any(len(call) != 1 for call in calls):
+    if any(len(call) != 1 for call in calls):
         raise InputError(f"{where}: neither names of functions nor calls, one a record, such as {{name: arguments}}")
     return [name for call in calls for name in call]
 

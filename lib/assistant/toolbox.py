@@ -111,10 +111,12 @@ class API:
         waiting: list[tuple[str, Any]] = list(parameters.properties.items())
         while waiting:  # each argument, then all fields in it
             name, schema = waiting.pop(0)
-            schema = schema if isinstance(schema, dict) else {}
-            said.append(f"{name}: {schema.get('description') or ''}".rstrip(": "))
-            parts = [part for part in (schema, schema.get("items"), schema.get("additionalProperties")) if part]
-            fields = [part.get("properties") for part in parts if isinstance(part, dict)]
+            parts = [schema] if isinstance(schema, dict) else []
+            for part in parts:  # and what it holds
+                parts += [part[key] for key in ("items", "additionalProperties") if isinstance(part.get(key), dict)]
+            told = " ".join(str(part["description"]) for part in parts if part.get("description"))
+            said.append(f"{name}: {told}".rstrip(": "))
+            fields = [part.get("properties") for part in parts]
             waiting[:0] = [pair for each in fields if isinstance(each, dict) for pair in each.items()]
         for name, schema in parameters.properties.items():
             schema = schema if isinstance(schema, dict) else {}

@@ -131,6 +131,12 @@ def test_several_names_in_a_table_and_none(write):
     assert frame["apis"].tolist() == [["ring-bell", "wait"], []]
 
 
+def test_an_id_of_zero_and_a_question_under_a_later_key(write):
+    ring = {"id": 0, "question": None, "query": "Ring.", "tool": "ring-bell"}
+    frame = read_function_queries(write([ring, ring | {"id": 1, "question": ""}], "own.json"))
+    assert frame[["query", "text"]].to_numpy().tolist() == [["0", "Ring."], ["1", "Ring."]]
+
+
 def test_chat_messages(write):
     answered = {"role": "assistant", "content": None, "tool_calls": []}
     parts = [{"type": "text", "text": "Ring."}, {"type": "image_url"}]
@@ -148,6 +154,7 @@ GOOD = RECORDS[0]
         ([GOOD, GOOD], ["record 2", "q0", "twice"]),
         ([GOOD, GOOD | {"id": "q1", "question": [[]]}], ["record 2", "q1", "question"]),
         ([GOOD, GOOD | {"id": "q1", "ground_truth": [{"f": {}, "g": {}}]}], ["record 2", "q1", "ground_truth"]),
+        ([GOOD, {"query": "Ring.", "tools": 5}], ["record 2", "tools", "neither names"]),
         ([GOOD, without_answers([GOOD | {"id": "q1"}])[0]], ["q1", "ground_truth", "possible_answer"]),
         ([], ["no query"]),
         ([GOOD, "Ring."], ["record 2", "object"]),
@@ -203,6 +210,9 @@ NESTED = {
     "chain through a list": {"properties": {"query": {"$ref": "#/$defs/Many/oneOf/0"}}},
     "or null": {"properties": {"query": {"anyOf": [SCHEMA, {"type": "null"}]}}},
     "values of a map": {"properties": {"query": {"additionalProperties": REF}}},
+    "lists in lists": {"properties": {"query": {"additionalProperties": {"items": {"items": REF}}}}},
+    "of each": {"properties": {"harbour": {"items": {"type": "string", "description": "its name"}}}},
+    "odd schemas": {"properties": {"query": {"anyOf": [True, REF], "required": True}, "other": {"oneOf": 5}}},
     "root reference": REF,
     "root alternatives": {"oneOf": [{"properties": {"code": {"type": "string"}}, "required": ["code"]}, REF]},
     "parts": {"allOf": [REF, {"properties": {"code": {"type": "string"}}, "required": ["code"]}]},
