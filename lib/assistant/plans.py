@@ -90,7 +90,7 @@ def parse_plan(text: str) -> list[PlannedCall]:
         return _calls(lines, {})
     except PlanError as error:
         spelled: dict[str, str] = {}
-        unfenced = "\n".join(line for line in lines.split("\n") if not line.strip().startswith("```"))
+        unfenced = _FENCE.sub(lambda match: match[1] or "", lines)
         respelled = _NAME.sub(lambda match: _as_python(match, spelled), unfenced.strip("` \n"))
         if respelled == lines:
             raise
@@ -103,6 +103,8 @@ def parse_plan(text: str) -> list[PlannedCall]:
 _TRIPLE = re.compile("\"{3}|'{3}")
 _STRING = r'"(?:\\.|[^"\\\n])*(?:"|\\?$)|\'(?:\\.|[^\'\\\n])*(?:\'|\\?$)'
 _LONG = r'(?s:"{3}.*?"{3}|\'{3}.*?\'{3})'
+# A line of its own; texts are consumed whole.
+_FENCE = re.compile(rf"({_LONG}|{_STRING})|^[ \t]*```[^`(\n]*$", re.MULTILINE)
 _WORD = r"[^\s()\[\]{},;='\"]++"
 # A name before a parenthesis or an equals sign. Texts and other words are consumed whole: the scan takes linear time.
 _NAME = re.compile(rf"{_LONG}|{_STRING}|(?P<name>{_WORD})(?=\s*+(?:\(|(?P<argument>=)(?!=)))|{_WORD}", re.MULTILINE)
@@ -142,9 +144,10 @@ def _calls(text: str, spelled: dict[str, str]) -> list[PlannedCall]:
                 raise PlanError(f"{name}: arguments must be named")
             arguments: dict[str, object] = {}
             for word in node.keywords:
-                if word.arg is None or word.arg in arguments:
-                    raise PlanError(f"{name}: {'star argument' if word.arg is None else f'{word.arg} is given twice'}")
-                arguments[spelled.get(word.arg, word.arg)] = _value(ast.literal_eval(word.value))
+                argument = spelled.get(word.arg or "", word.arg)
+                if argument is None or argument in arguments:
+                    raise PlanError(f"{name}: {'star argument' if argument is None else f'{argument} is given twice'}")
+                arguments[argument] = _value(ast.literal_eval(word.value))
             calls.append((spelled.get(name, name), arguments))
     except PlanError:
         raise
@@ -173,7 +176,9 @@ def _value(literal: object, depth: int = 0) -> object:
 
 
 # Quoted texts and words are consumed whole, also those that call nothing, so that the scan takes linear time.
-_CALLED = re.compile(rf"{_STRING}|[\d.-]*+(?P<name>[^\W\d][\w.-]*+)(?=\()|[\w.-]++'?", re.MULTILINE)
+_CALLED = re.compile(
+    rf"{_STRING}|(?:\d+\.|[.-])*+(?P<name>(?=[\d./:$@-]*+[^\W\d])[\w./:$@-]++)(?=\()|[\w./:$@-]++'?", re.MULTILINE
+)
 
 
 def api_names(text: str) -> list[str]:

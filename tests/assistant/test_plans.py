@@ -35,6 +35,8 @@ def function(name="f", required=(), **properties):
         ('f(a="""x:\n  y(z=1)""", from=2)', [("f", {"a": "x:\n  y(z=1)", "from": 2})]),
         ("```python\nf(a=1)\n```", [("f", {"a": 1})]),
         ("`f(a=1)`", [("f", {"a": 1})]),
+        ("```f(a=1)```", [("f", {"a": 1})]),
+        ('```\nsave-note(a="""b\n```\nc""")\n```', [("save-note", {"a": "b\n```\nc"})]),
         ("f(a=1), g(b=2)", [("f", {"a": 1}), ("g", {"b": 2})]),
     ],
 )
@@ -48,6 +50,8 @@ HOSTILE = {
     "positional": "f(1)",
     "double star": "f(**{'x': 1})",
     "twice": "f(x=1, x=1)",
+    "twice under a keyword": "f(from=1, from=2)",
+    "twice under no identifier": "f(page-size=1, page-size=2)",
     "key no text": "f(x={1: 2})",
     "name as value": "f(x=y)",
     "power": "f(x=10**10**10)",
@@ -207,6 +211,9 @@ NAMES = {
     'f(x="g(y=1)\nh(z=2)': ["f", "h"],
     'f(x="call Bo (at work)", y=z)': ["f"],
     "no tool (sorry)": [],
+    '1.admin/tools/list(path="a': ["admin/tools/list"],
+    '- 3d_render(a="b': ["3d_render"],
+    "get:item(a=": ["get:item"],
 }
 
 
