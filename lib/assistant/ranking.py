@@ -112,7 +112,8 @@ class RankingTask:
         features = self.features if features is None else features
         labels = self.relevant if labels is None else labels
         lessons = self.pairs[rows], features[rows], labels[rows], self.persona[rows]
-        return train(*lessons, CATEGORICAL, self.cutoff, self.seed, threads or self.threads)
+        codes = [name for name in CATEGORICAL if name in features]
+        return train(*lessons, codes, self.cutoff, self.seed, threads or self.threads)
 
     def predict(self, ranker: LambdaMART, rows: np.ndarray, features: pd.DataFrame | None = None) -> np.ndarray:
         """A ranker's score of some pairs; 0 of all others."""

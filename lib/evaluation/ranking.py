@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from lib.workbook.inputs import InputError
+from lib.workbook.inputs import InputError, one_line
 
 Ideal = Literal["all", "retrieved"]
 
@@ -88,6 +88,7 @@ def checked_run(run: pd.DataFrame, depth: int, name: str = "the ranking") -> pd.
     """
     if missing := [column for column in ("query", "item", "rank") if column not in run]:
         raise InputError(f"{name}: {missing[0]}: no such column (there are: {', '.join(map(str, run.columns))})")
+    run = run.reset_index(drop=True)
     rank = pd.to_numeric(run["rank"], errors="coerce")
     part = run.assign(rank=rank)[~(rank > depth)]  # what stands below is not scored
     faults = [
@@ -123,7 +124,11 @@ def hit_matrix(
     """
     row = pd.Series(np.arange(len(queries)), index=pd.Index(queries))
     judged = qrels[["query", "item"]].drop_duplicates()
-    top = checked_run(run, depth, name).merge(judged, on=["query", "item"])
+    top = checked_run(run, depth, name)
+    try:
+        top = top.merge(judged, on=["query", "item"])
+    except ValueError as error:  # numbers on one side, texts on the other
+        raise InputError(f"{name}: its ids are of another type than those judged: {one_line(error)}") from error
     top = top[top["query"].isin(row.index)]
     hits = np.zeros((len(queries), depth), dtype=bool)
     hits[row[top["query"]].to_numpy(), top["rank"].to_numpy() - 1] = True

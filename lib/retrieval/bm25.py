@@ -71,7 +71,7 @@ class BM25T:
         b: length normalisation, 0 to 1.
 
     Raises:
-        ValueError: an empty corpus.
+        ValueError: an empty corpus, or a text where a list of tokens is due.
 
     >>> BM25T([["guitar", "class"], ["rent", "due"]]).get_scores(["guitar"]).argmax()
     np.int64(0)
@@ -80,6 +80,8 @@ class BM25T:
     def __init__(self, corpus: Sequence, b: float = 0.75, tokenizer: Callable[..., Sequence[str]] | None = None):
         if len(corpus) == 0:
             raise ValueError("BM25T needs at least one document")
+        if not tokenizer and any(isinstance(document, str) for document in corpus):
+            raise ValueError("a document is a text, not a list of tokens: give a tokenizer")
         counts = [Counter(tokenizer(document) if tokenizer else document) for document in corpus]
         self._row = {word: row for row, word in enumerate(dict.fromkeys(word for each in counts for word in each))}
         rows = np.fromiter((self._row[word] for each in counts for word in each), dtype=np.int64)
@@ -97,6 +99,8 @@ class BM25T:
         self._weights = sparse.csr_array((weights, (rows, docs)), shape=(len(self._row), len(counts)))
 
     def get_scores(self, query: Sequence[str]) -> np.ndarray:
-        """Scores of all documents for a tokenised query: float array of shape (documents,)."""
+        """Scores of all documents for a tokenised query: float array of shape (documents,). Raises as above."""
+        if isinstance(query, str):
+            raise ValueError(f"the query is the text {query!r}, not a list of tokens")
         rows = [self._row[word] for word in query if word in self._row]
         return np.asarray(self._weights[rows].sum(axis=0), dtype=float).reshape(self._weights.shape[1])

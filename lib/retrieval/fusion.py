@@ -71,6 +71,8 @@ def _align(runs: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, np.ndarray, np.n
     for number, run in enumerate(runs):
         if run.duplicated(["query", "item"]).any():
             raise ValueError(f"run {number} names an item twice for a query")
+        if not (pd.to_numeric(run["rank"], errors="coerce") >= 1).all():
+            raise ValueError(f"run {number} has a rank that is no number from 1")
     entries = pd.concat([run[["query", "item", "rank"]] for run in runs], ignore_index=True)
     query, queries = pd.factorize(entries["query"])
     named = entries["item"].drop_duplicates()

@@ -98,7 +98,7 @@ def train(
 
     Raises:
         ValueError: lengths differ, labels are others, there are fewer than two collections, a query has more than
-            `MOST_ITEMS` items, or a category is to rise.
+            `MOST_ITEMS` items, columns share a name or have none, one named is not there, or a category is to rise.
     """
     relevant, collections = np.asarray(relevant), np.asarray(collections, dtype=object)
     if not len(pairs) == len(features) == len(relevant) == len(collections):
@@ -108,6 +108,11 @@ def train(
     sizes = pairs["query"].value_counts()
     if sizes.max() > MOST_ITEMS:
         raise ValueError(f"{sizes.index[0]} has {sizes.max()} items: LambdaMART ranks at most {MOST_ITEMS} for a query")
+    columns = {str(name) for name in features}
+    if len(columns) < features.shape[1] or "" in columns:
+        raise ValueError("each column of features needs a name of its own")
+    if lacking := {*rising, *categorical} - set(features):
+        raise ValueError(f"features have no column {min(lacking, key=str)}")
     if both := set(rising) & set(categorical):  # LightGBM would end the process
         raise ValueError(f"{min(both)} is categorical: it cannot rise")
     held_out = pd.Index(collections).isin(seeded_order(collections, seed)[::HELD_OUT_EVERY])

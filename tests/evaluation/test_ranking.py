@@ -123,11 +123,17 @@ def test_whole_ranks_of_another_type_count(ranks):
         (run_of([1, 2, 3], ["a", None, "x"]), "item of query q1: nan is missing"),
         (run_of([1, 2, 3], score=[0.5, float("nan"), 0.1]), "score of query q1: nan is no number"),
         (run_of([1, 2, 3]).drop(columns="rank"), "rank: no such column"),
+        (pd.concat([run_of([1, 2, 3]), run_of([0, 1, 2]).assign(query="q2")]), "rank of query q2: 0 is below 1"),
     ],
 )
 def test_a_ranking_that_cannot_be_scored_is_one_sentence(run, said):
     with pytest.raises(InputError, match=f"^mine: {said}"):
         checked_run(run, 3, "mine")
+
+
+def test_ids_of_another_type_are_one_sentence():
+    with pytest.raises(InputError, match=r"^mine: its ids are of another type"):
+        hit_matrix(run_of([1, 2, 3], [7, 8, 9]), pd.DataFrame({"query": ["q1"], "item": ["7"]}), ["q1"], 3, "mine")
 
 
 def test_what_stands_below_the_depth_is_not_looked_at():

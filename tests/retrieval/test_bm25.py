@@ -65,9 +65,12 @@ def test_agreement_with_the_formulas(corpus, query, b):
     assert BM25T(corpus, b=b).get_scores(query) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-def test_an_empty_corpus_is_refused():
-    with pytest.raises(ValueError, match="document"):
-        BM25T([])
+def test_an_empty_corpus_and_texts_in_place_of_tokens_are_refused():
+    for corpus in ([], ["windy day", "calm night"]):
+        with pytest.raises(ValueError, match="document"):
+            BM25T(corpus)
+    with pytest.raises(ValueError, match="text 'windy'"):
+        BM25T([["windy"]]).get_scores("windy")
 
 
 @pytest.mark.parametrize(

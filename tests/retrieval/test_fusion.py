@@ -29,6 +29,9 @@ def test_what_is_no_ranking_is_an_error():
         reciprocal_rank_fusion([["a"], ["b", "a", "b"]])
     with pytest.raises(ValueError, match="run 0 names an item twice"):
         fuse_runs([run_of(q=["a", "b", "a"])])
+    for rank in (0, -60, float("nan")):
+        with pytest.raises(ValueError, match="run 0 has a rank"):
+            fuse_runs([run_of(q=["a"]).assign(rank=rank)])
     with pytest.raises(ValueError, match="ranking 0 is the text 'bm25'"):  # or the letters of the names are fused
         reciprocal_rank_fusion({"bm25": ["a", "b"], "rank": ["b", "a"]})
 

@@ -98,6 +98,11 @@ def test_what_cannot_be_learned_is_said(task, monkeypatch):
     pairs, features, relevant, collections = task
     with pytest.raises(ValueError, match="store is categorical"):  # it would end the process
         fit(*task, rising=["lure", "store"])
+    for name in ("lure", ""):
+        with pytest.raises(ValueError, match="a name of its own"):
+            fit(pairs, features.rename(columns={"signal": name}), relevant, collections)
+    with pytest.raises(ValueError, match="no column sginal"):  # it would not rise
+        fit(*task, rising=["sginal"])
     with pytest.raises(ValueError, match=r"1 or 0, not .*-1"):  # -1 would be relevant, too
         fit(pairs, features, np.where(relevant, 1, -1), collections)
     with pytest.raises(ValueError, match="two collections"):
