@@ -279,7 +279,7 @@ class _Reader:
         responses = {str(code): _mapping(self.resolve(value))
                      for code, value in _mapping(operation.get("responses")).items()}  # fmt: skip
         successes = sorted(code for code in responses if code.startswith("2"))
-        telling = (code for code in successes if {"schema", "content"} & set(responses[code]))
+        telling = (code for code in successes if self._schema(responses[code])[1])
         response = responses.get(next(telling, successes[0] if successes else "default"), {})
         if trigger and "x-ms-notification-content" in item:
             response = _mapping(item["x-ms-notification-content"])

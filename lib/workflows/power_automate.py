@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasPath, BaseModel, Field, ValidationError
+from pydantic import AliasPath, BaseModel, Field, StringConstraints, ValidationError
 
 from lib.workbook.inputs import describe_error
 from lib.workflows import language
@@ -145,12 +145,15 @@ EXPRESSION = re.compile(
 KEY = re.compile(r"\[(?:'((?:[^']|'')*)'|(\d+))\]")
 
 
+_RunAfter = dict[str, list[Annotated[str, StringConstraints(to_lower=True)]]]
+
+
 class _Call(BaseModel):
     type: Literal["OpenApiConnection", "OpenApiConnectionWebhook", "OpenApiConnectionNotification"]
     connector: str = Field(validation_alias=AliasPath("inputs", "host", "apiId"))
     operation: str = Field(validation_alias=AliasPath("inputs", "host", "operationId"))
     parameters: dict[str, Any] = Field({}, validation_alias=AliasPath("inputs", "parameters"))
-    runAfter: dict[str, list[str]] = {}
+    runAfter: _RunAfter = {}
 
 
 class _If(BaseModel):
@@ -158,7 +161,7 @@ class _If(BaseModel):
     expression: dict[str, Any]
     actions: _Actions = {}
     otherwise: _Actions = Field({}, validation_alias=AliasPath("else", "actions"))
-    runAfter: dict[str, list[str]] = {}
+    runAfter: _RunAfter = {}
 
 
 _Actions = dict[str, Annotated[_Call | _If, Field(discriminator="type")]]
@@ -198,7 +201,7 @@ def _statements(actions: _Actions, variables: _Variables) -> Iterator[language.S
         if len(ready) != 1:
             raise ExportError(f"{' and '.join(ready or waiting)}: a flow's actions run one after another's success")
         (name,) = ready
-        before, action = {name: ["Succeeded"]}, waiting.pop(name)
+        before, action = {name: ["succeeded"]}, waiting.pop(name)
         if isinstance(action, _If):
             test = _condition(action.expression, variables)
             branch = language.Branch(test, (*_statements(action.actions, variables),))

@@ -137,7 +137,7 @@ def test_what_no_flow_can_say(triggers, actions, problem):
 
 def test_names_of_actions_become_variables():
     made = action() | action("Send (V2)", {"Send_(V2)": ["Succeeded"]}, m="@body('Send_(V2)')?['id']")
-    made |= action("2nd", {"Send (V2)": ["Succeeded"]}, m="@triggerBody()?['it''s'][0]", n="@@me")
+    made |= action("2nd", {"Send (V2)": ["SUCCEEDED"]}, m="@triggerBody()?['it''s'][0]", n="@@me")
     assert print_flow(from_power_automate({"triggers": TRIGGER, "actions": made})).splitlines()[1:] == [
         "Send__V2_ = shared_teams.Post();",
         "Send__V2__2 = shared_teams.Post({\"m\": Send__V2_?['body']?['id']});",
