@@ -210,7 +210,7 @@ class RemoteModel(LanguageModel):
         except (openai.APIConnectionError, TimeoutError):
             reason = "no answer in time, or the connection cannot be made or was cut"
         except ValueError as error:
-            reason = str(error)
+            reason = "".join(filter(str.isprintable, str(error).replace(client.api_key, "***")))[:200]
         finally:
             self._reserved.remove(worst)
             self.counters.cost += cost
@@ -283,6 +283,7 @@ def read_body(body: bytes, chat: bool) -> tuple[str | None, str, tuple[int, int]
     there is none: a limit or a filter ended the answer before its first word, whatever the service calls that. Raises
     ValueError where the body is no answer.
     """
+    content = None
     try:
         content = json.loads(body)
         choice, usage = content["choices"][0], content.get("usage") or {}
@@ -295,7 +296,9 @@ def read_body(body: bytes, chat: bool) -> tuple[str | None, str, tuple[int, int]
         parts = [part.get("text") for part in said if isinstance(part, dict) and part.get("type", "text") in TEXTS]
         said = "".join(part for part in parts if isinstance(part, str)) or None
     if not isinstance(said, str | None) or said is end is None:
-        raise ValueError("a malformed body, without an answer")
+        error = content.get("error") if isinstance(content, dict) else None
+        told = error.get("message") if isinstance(error, dict) else error
+        raise ValueError("a malformed body, without an answer" + (f" ({told})" if told else ""))
     text, end = encodable(said or ""), encodable(str(end))
     counted = all(type(number) is int and 0 <= number < MOST_TOKENS for number in tokens)
     return text if text or (said == "" and end.lower() in WHOLE) else None, end, tokens if counted else None

@@ -112,14 +112,15 @@ THOUGHT = {"type": "thinking", "thinking": []}
         (body_of(content=5), None),
         (body_of(None), None),
         (b"[" * 100_000, None),
+        (b'{"error": {"message": "no credit"}}', None),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_a_body_is_read_or_refused(body, read):
     if read:
         assert read_body(body, chat=b"message" in body) == read
     else:
-        with pytest.raises(ValueError, match="malformed"):
+        with pytest.raises(ValueError, match="malformed" if b"error" not in body else "no credit"):
             read_body(body, chat=True)
 
 
