@@ -28,6 +28,11 @@ COLUMNS = [
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)?$")]
 Text = Annotated[str, Field(min_length=1)]
+# What notebooks evaluate: their own scores, and, of data/transfer/claims.yaml, both sides of notebook 10.
+Scores = Literal[
+    "context_scores", "tool_scores", "planner_scores", "dsl_scores", "flow_bench_shots",
+    "context", "tools", "shots", "flows",
+]  # fmt: skip
 
 
 class Claim(BaseModel):
@@ -47,7 +52,7 @@ class Claim(BaseModel):
     paper: Literal["assistant", "workflow"]
     source: Text
     statement: Text
-    scores: Name
+    scores: Scores
     metric: Name
     test: Literal["greater", "less", "ratio", "same"]
     a: Name

@@ -144,7 +144,10 @@ def test_holm_is_over_all_testable_claims_of_a_paper():
     assert found["star"].tolist() == [True, False, False, True, True]
 
 
-@pytest.mark.parametrize(("fields", "problem"), [({"test": "same"}, "margin"), ({"about": "writer"}, "about")])
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [({"test": "same"}, "margin"), ({"about": "writer"}, "about"), ({"scores": "context_score"}, "scores")],
+)
 def test_a_file_that_cannot_be_used_names_claim_and_field(tmp_path, fields, problem):
     record = claim().model_dump(exclude_none=True)
     path = tmp_path / "claims.yaml"
