@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from scipy.optimize import linear_sum_assignment
 
 from lib.assistant.toolbox import json_types
-from lib.workbook.inputs import SURROGATE, InputError, describe_error, parse_json
+from lib.workbook.inputs import SURROGATE, InputError, describe_error, one_line, parse_json
 
 MAX_CHARACTERS = 20_000  # ast.parse takes at most 50 ms for a text of this length, whatever it says
 MAX_DEPTH = 32  # of lists and dicts in a value
@@ -139,7 +139,7 @@ def _calls(text: str, spelled: dict[str, str]) -> list[PlannedCall]:
                 raise PlanError(f"{type(node).__name__} is no call")
             name = ast.unparse(node.func)
             if not _API.fullmatch(name):
-                raise PlanError(f"{_short(name)} is no name of an API")
+                raise PlanError(f"{one_line(repr(name), 100)} is no name of an API")
             if node.args:
                 raise PlanError(f"{name}: arguments must be named")
             arguments: dict[str, object] = {}
@@ -152,7 +152,7 @@ def _calls(text: str, spelled: dict[str, str]) -> list[PlannedCall]:
     except PlanError:
         raise
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise PlanError(f"{_short(text)} does not parse") from error
+        raise PlanError(f"{one_line(repr(text), 100)} does not parse") from error
     if not calls:
         raise PlanError("no call")
     return calls
@@ -257,7 +257,8 @@ def _match_call(call: PlannedCall, answer: tuple[str, dict[str, list]], paramete
             return Match("extra_argument", f"{name} has no {argument}" + " here" * (argument in properties))
         schema = {} if parameters is None else properties[argument]
         if problem := _compare_any(value, gold[argument], schema):
-            return Match(problem, f"{name}({argument}) is {_short(value)}, expected one of {_short(gold[argument])}")
+            given, wanted = (one_line(repr(one), 100) for one in (value, gold[argument]))
+            return Match(problem, f"{name}({argument}) is {given}, expected one of {wanted}")
     for argument, acceptable in gold.items():
         if argument not in arguments and MAY_BE_LEFT_OUT not in acceptable:
             return Match("missing_argument", f"{name} needs {argument} here")
@@ -312,8 +313,3 @@ _TYPE_CHECKS = {
     "object": lambda value: isinstance(value, dict),
     "null": lambda value: value is None,
 }
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:97]}..."
