@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,9 +24,9 @@ import pandas as pd
 
 from lib.assistant.tools import run_of
 from lib.evaluation.comparison import per_query_scores, random_order_scores
-from lib.retrieval.dense import encode
+from lib.retrieval.dense import search
 from lib.retrieval.lambdamart import hash_of
-from lib.retrieval.stores import bm25t_scores, candidate_pairs, cosine_of_pairs, rank_pairs
+from lib.retrieval.stores import bm25t_scores, candidate_pairs, rank_pairs
 from lib.workbook.artifacts import ROOT
 from lib.workbook.inputs import InputError, one_line
 from lib.workbook.parts import kept_arrays
@@ -162,16 +162,6 @@ def _calls(answer: str, where: str) -> list[tuple[str, dict[str, object]]]:
 # ---------------------------------------------------------------- context and tools
 
 
-def ranked_by_cosine(
-    queries: pd.DataFrame, documents: pd.DataFrame, encoder, texts: Sequence[str] | None = None
-) -> pd.DataFrame:
-    """All documents ranked for each query by the cosine under an encoder: query, item, rank, score; `texts` are
-    searched for in place of the queries' own."""
-    pairs = candidate_pairs(queries, documents)
-    asked = encode(encoder, queries["text"].tolist() if texts is None else list(texts))
-    return rank_pairs(pairs, cosine_of_pairs(pairs, asked, encode(encoder, documents["text"].tolist())))
-
-
 def kept_runs(bench: WorkBench, weights: str, root: Path = ROOT) -> dict[str, pd.DataFrame]:
     """The first `LISTED` items, or tools, of each request with a call that come with the project: `semantic` and
     `finetuned`, by the pretrained encoder (`weights` is their hash) and by the fine-tuned one of the project, and each
@@ -188,7 +178,7 @@ def agreed(bench: WorkBench, kept: pd.DataFrame, encoder, seed: int) -> int:
     kept = kept[kept["query"].isin(some["query"])]
     held = bench.items["item"].isin(kept["item"])
     among = pd.concat([bench.items[held], bench.items[~held].sample(frac=1, random_state=seed).head(held.sum())])
-    again = ranked_by_cosine(some, among, encoder)
+    again = search(encoder, some, among)
     both = kept.merge(again, on=["query", "item", "rank"])
     return int((both.groupby("query").size() == LISTED).sum())
 
@@ -198,7 +188,7 @@ def context_runs(bench: WorkBench, encoders: Mapping[str, object]) -> dict[str, 
     asked = bench.asked
     pairs = candidate_pairs(asked, bench.items)
     runs = {"bm25t": rank_pairs(pairs, bm25t_scores(pairs, asked, bench.items))}
-    return runs | {method: ranked_by_cosine(asked, bench.items, encoder) for method, encoder in encoders.items()}
+    return runs | {method: search(encoder, asked, bench.items) for method, encoder in encoders.items()}
 
 
 def tool_runs(bench: WorkBench, context: pd.DataFrame, encoder) -> dict[str, pd.DataFrame]:
@@ -208,7 +198,7 @@ def tool_runs(bench: WorkBench, context: pd.DataFrame, encoder) -> dict[str, pd.
     names = bench.items.set_index("item")["app"].map({key: app[0] for key, app in APPS.items()})
     added = dict(zip(ADDED, ("", " " + asked["query"].map(first.map(names))), strict=True))
     return {
-        setting: ranked_by_cosine(asked, bench.tools, encoder, asked["text"].str.strip() + words)
+        setting: search(encoder, asked.assign(text=asked["text"].str.strip() + words), bench.tools)
         for setting, words in added.items()
     }
 

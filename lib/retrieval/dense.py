@@ -137,10 +137,13 @@ def weights_hash(encoder, heading: str = "") -> str:
     return digest.hexdigest()
 
 
-def search(encoder, queries: pd.DataFrame, documents: pd.DataFrame, on: str, progress: bool = False) -> pd.DataFrame:
+def search(
+    encoder, queries: pd.DataFrame, documents: pd.DataFrame, on: str = "", progress: bool = False
+) -> pd.DataFrame:
     """Rank (see `lib.retrieval.stores.rank_pairs`) every query's own collection by cosine, encoding only what the
-    queries' collections hold; columns query, text and `on`, the collection, and item, text and `on`."""
-    documents = documents[documents[on].isin(queries[on])]
+    queries' collections hold; columns query, text and `on`, the collection, and item, text and `on`. Without `on` every
+    query searches all documents."""
+    documents = documents[documents[on].isin(queries[on])] if on else documents
     vectors = [encode(encoder, part["text"].tolist(), progress=progress) for part in (queries, documents)]
     pairs = candidate_pairs(queries, documents, on)
     return rank_pairs(pairs, cosine_of_pairs(pairs, *vectors))
