@@ -108,6 +108,9 @@ class RetrievalBench:
             query, item = foreign.iloc[0][["query", "item"]]
             raise InputError(f"{name}: item {item!r} is none of those of the persona that asks {query}")
         if by == "rank":
+            found = pd.to_numeric(run["rank"], errors="coerce").groupby(run["query"]).agg(["min", "max", "size"])
+            if len(wrong := found.index[(found["min"] > 1) | (found["max"] > found["size"])]):
+                raise InputError(f"{name}: rank of query {wrong[0]}: ranks are not 1, 2, 3 and so on")
             return run
         run["score"], asked = pd.to_numeric(run["score"], errors="coerce"), pd.factorize(run["query"])[0]
         if len(wrong := run[~np.isfinite(run["score"])]):

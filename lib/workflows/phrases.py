@@ -73,7 +73,9 @@ def phrase_catalogue(catalogue: Catalogue, starts: Catalogue, seed: int) -> tupl
     triggers, actions = ([api for api in offered if api.trigger is trigger] for trigger in (True, False))
     if len(actions) < 2:
         why = "; ".join(f"{reason}: {count}" for reason, count in Counter(reasons.values()).most_common())
-        raise InputError(f"{len(actions)} of {len(apis)} operations can be asked for, two actions are needed ({why})")
+        raise InputError(
+            f"{len(actions)} of {len(apis)} operations can be asked for, two actions are needed{why and f' ({why})'}"
+        )
     # Of the actions, those first that need no id from another call: each that is held out must fit into some flow.
     given = set().union(*map(given_by, offered))
     free = [api for api in actions if not needed_by(api) & given] or actions

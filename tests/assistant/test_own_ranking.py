@@ -112,6 +112,7 @@ def test_a_wrong_form_is_refused_in_one_sentence(bench, frame, tmp_path):
         "mine: ranks no evaluation query": frame[~frame["query"].isin(bench.asked["query"])],
         "semantic: a ranking of Table 2 has this name": letters,
         "0 is below 1": frame.assign(rank=frame.groupby("query").cumcount()),
+        "ranks are not 1, 2, 3": frame.assign(rank=2 * frame.groupby("query").cumcount() + 1),
         r"mine\.run, line 2: expected `query Q0 item rank score tag`": path,
     }
     for said, given in wrong.items():
