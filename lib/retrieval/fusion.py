@@ -148,6 +148,13 @@ def rank_per_store(run: pd.DataFrame, stores: pd.Series) -> pd.DataFrame:
     return run.assign(rank=run.groupby(["query", stores], sort=False)["rank"].rank(method="first").astype(int))
 
 
+def scaled_within(query: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Scores from 0, the lowest of each query, to 1, its highest; 0 where all of a query are equal."""
+    by_query = pd.Series(scores).groupby(query)
+    low, high = (by_query.transform(end).to_numpy() for end in ("min", "max"))
+    return (scores - low) / np.where(high > low, high - low, 1)
+
+
 def _checked(k: float, weights: Sequence[float], n: int) -> np.ndarray:
     """The weights of n rankings."""
     if not k >= 0:

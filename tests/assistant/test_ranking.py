@@ -12,6 +12,7 @@ from lib.assistant.ranking import (
     WHOLE,
     Kept,
     fusions,
+    hybrid,
     learn_by_store,
     rankings_to_fuse,
 )
@@ -107,6 +108,29 @@ def test_no_evaluation_query_takes_part_in_the_choice(task, fitted, by_store):
     for name, run in training.items():
         pd.testing.assert_frame_equal(again[name], run)
     assert chosen(permuted, again) == chosen(task, training)
+
+
+def test_a_hybrid_weighs_by_labels_of_training_queries_and_on_new_topics_of_other_topics(task):
+    def relabelled(rows, by):
+        """A task in which some pairs are relevant where a text score ranks them high."""
+        other = replace(task)
+        best = task.pairs.assign(score=task.text[by]).groupby("query")["score"].rank(ascending=False) <= 3
+        other.__dict__["relevant"] = np.where(rows, best, task.relevant)
+        return other
+
+    scores, shares = hybrid(task, [3, 10])
+    for by in ("bm25t", "semantic"):
+        again = hybrid(relabelled(task.evaluation, by), [3, 10])
+        assert again[1] == shares
+        for topics, values in scores.items():
+            np.testing.assert_array_equal(again[0][topics], values)
+        for fold in set(task.topic_fold):
+            assert hybrid(relabelled(task.topic_fold == fold, by), [3, 10])[1][f"new {fold}"] == shares[f"new {fold}"]
+    taught = {by: hybrid(relabelled(task.training, by), [3])[1] for by in ("bm25t", "semantic")}
+    assert set(taught["semantic"].values()) == {1.0}
+    assert max(taught["bm25t"].values()) < 0.5
+    alone = task.rank(hybrid(relabelled(task.training, "semantic"), [3])[0]["new"])
+    assert alone["item"].tolist() == task.rank(task.text["semantic"])["item"].tolist()
 
 
 def test_orders_and_rankers_are_kept_under_their_key_and_rank_as_they_did(task, fitted, tmp_path):
