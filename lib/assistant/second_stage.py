@@ -82,11 +82,11 @@ def second_features(
     best, below = np.full(size, -np.inf), np.full(size, -np.inf)
     np.maximum.at(best, query_row, first)
     np.maximum.at(below, query_row, np.where(rank > 1, first, -np.inf))
-    behind = first - best[query_row]
+    weight = np.exp(first - best[query_row])
     scored = relative_to_query({"first": first}, query_row) | {
         "first_rank": rank,
-        "first_behind": behind,
-        "first_share": np.exp(behind) / np.bincount(query_row, weights=np.exp(behind), minlength=size)[query_row],
+        "first_behind": first - best[query_row],
+        "first_share": weight / np.bincount(query_row, weights=weight, minlength=size)[query_row],
         "first_margin": np.where(np.isfinite(below), best - below, 0)[query_row],
     }
     return seen | relative | scored | near | relative_to_query(near, query_row) | passed_on
