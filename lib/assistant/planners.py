@@ -22,12 +22,12 @@ from lib.assistant.planner import LABELLED, SETTINGS, Desk, Material, score_plan
 from lib.assistant.queries import held_out_needs
 from lib.assistant.toolbox import DEFAULT_API
 from lib.generation.answers import INSTRUCT_MODEL, Answers, KeptModel, whole_units
-from lib.generation.finetune import Training, finetune_language_model
+from lib.generation.finetune import Training, finetune_language_model, log_probabilities
 from lib.generation.local import LocalModel, fingerprint, kept_model, weights_of
 from lib.generation.models import locate
 from lib.workbook.artifacts import ROOT, Workbook
 from lib.workbook.parameters import Parameters
-from lib.workbook.parts import Shipped, shipped
+from lib.workbook.parts import Shipped, keep_arrays, kept_arrays, shipped
 
 PLANNER, SHIPPED_PAIRS = "planner", 4_338  # the part that comes with the project, and how many queries it learned from
 PLAN_TOKENS, LARGER_TOKENS = 64, 96  # of a plan; the larger model's are other ones than the planner's
@@ -284,3 +284,23 @@ def plan_second_calls(at_once: pd.DataFrame, world: Material, planner: Planner) 
     rows = at_once[["query", "setting", "tools", "items", "prompt"]]
     texts = [f"{a}\n{b}" for a, b in zip(steps["first"], planner.write(steps["prompt"]), strict=True)]
     return score_plans(rows.assign(text=texts), world)
+
+
+def sureness(plans: pd.DataFrame, model: KeptModel, kept: Path, own: Path, progress: bool = False) -> np.ndarray:
+    """The log-probability that a planner gives to each of its plans (columns prompt, text), (n,). Those that come with
+    the project (`kept`) or were computed before (`own`) are found by a hash of planner, prompt and plan."""
+    texts = list(zip(plans["prompt"], plans["text"], strict=True))
+    hashes = [hashlib.sha256(json.dumps([model.weights, *one]).encode()).digest()[:8] for one in texts]
+    keys, known = np.frombuffer(b"".join(hashes), dtype=np.uint64), dict[int, float]()
+    for path in (kept, own):
+        if arrays := kept_arrays(path):
+            known |= dict(zip(arrays["plan"].tolist(), arrays["nats"].tolist(), strict=True))
+    missing = {key: one for key, one in zip(keys.tolist(), texts, strict=True) if key not in known}
+    if missing:
+        assert model.load
+        model.model = model.model or model.load()
+        prompts, answers = zip(*missing.values(), strict=True)
+        nats = log_probabilities(model.model, prompts, answers, progress)
+        known |= dict(zip(missing, nats.tolist(), strict=True))
+        keep_arrays(own, {"plan": np.array([*known], dtype=np.uint64), "nats": np.array([*known.values()], np.float32)})
+    return np.array([known[key] for key in keys.tolist()])

@@ -112,6 +112,37 @@ def sign_flip_test(a: np.ndarray, b: np.ndarray | float, over: Resampling) -> An
     return p_values if np.ndim(a) > 1 else float(p_values[0])
 
 
+def surest_first(right: np.ndarray, sureness: np.ndarray, over: Resampling) -> dict[str, Interval]:
+    """What answering the surest observations alone is worth (risk and coverage; El-Yaniv and Wiener, 2010).
+
+    Args:
+        right: (n,) how right an answer is, 0 to 100.
+        sureness: (n,) how sure its writer is, on any scale; of equally sure ones the first counts as surer.
+        over: units. Each weighs the same, and so do the observations of one.
+
+    Returns:
+        `auroc`, 0 to 1: how often a right answer is surer than a wrong one; `surest_10` to `surest_100`: how right the
+        surest tenth to all of them are; `any_share`: the mean over all shares, the area under that curve.
+    """
+    order = np.argsort(-np.asarray(sureness, dtype=float), kind="stable")
+    labels, code, sizes = np.unique(np.asarray(over.units)[order], return_inverse=True, return_counts=True)
+    drawn = np.vstack([np.ones(len(labels)), _drawn(len(labels), over.samples, over.seed)])
+    weights = (drawn / sizes)[:, code]  # a row of those as they are, then one a resample
+    good = weights * np.asarray(right, dtype=float)[order] / 100
+    answered, correct, wrong = weights.cumsum(axis=1), good.cumsum(axis=1), weights - good
+    shares, accuracy = answered / answered[:, -1:], 100 * _ratio(correct, answered)
+    found = {
+        "auroc": _ratio((wrong * correct).sum(axis=1), wrong.sum(axis=1) * correct[:, -1]),
+        "any_share": (np.nan_to_num(accuracy) * weights).sum(axis=1) / answered[:, -1],
+    }
+    for percent in range(10, 101, 10):
+        last = np.argmax(shares >= percent / 100 - 1e-9, axis=1)
+        found[f"surest_{percent}"] = np.take_along_axis(accuracy, last[:, None], axis=1)[:, 0]
+    values = np.column_stack([*found.values()])
+    low, high = _ends(np.zeros((len(labels), len(found))), values[1:])
+    return {name: Interval(*map(float, row)) for name, *row in zip(found, values[0], low, high, strict=True)}
+
+
 @np.vectorize(otypes=[float, float])
 def wilson_interval(successes: float, n: float) -> tuple[float, float]:
     """Wilson's 95% interval of rates `successes / n`, element by element; (0, 1) where n is 0. Raises ValueError where

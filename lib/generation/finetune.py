@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from lib.generation import models
 from lib.generation.answers import check_encodable
@@ -212,3 +213,16 @@ def target_loss(model, pairs: Sequence[Pair]):
     states = model.get_decoder()(input_ids=ids.to(model.device), use_cache=False).last_hidden_state
     logits = model.get_output_embeddings()(states.flatten(0, 1)[places.to(model.device)])
     return torch.nn.functional.cross_entropy(logits.float(), following.flatten()[places].to(model.device))
+
+
+def log_probabilities(model, prompts: Sequence[str], answers: Sequence[str], progress: bool = False) -> np.ndarray:
+    """What a `LocalModel` gives to each of (n,) answers and to its end there, after its prompt: natural logarithms,
+    (n,) float32, read off one pass over both (teacher forcing)."""
+    import torch
+
+    asked, end = token_ids(model.tokenizer, prompts, chat=False), [model.tokenizer.eos_token_id]
+    told = model.tokenizer(list(answers), add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    pairs = [(ids, [*one, *end]) for ids, one in zip(asked, told, strict=True)]
+    with torch.inference_mode():
+        losses = [float(target_loss(model.model, [pair])) for pair in tqdm(pairs, disable=not progress, unit="answer")]
+    return np.array([-loss * len(pair[1]) for loss, pair in zip(losses, pairs, strict=True)], dtype=np.float32)

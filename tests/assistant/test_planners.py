@@ -133,6 +133,16 @@ def test_as_many_queries_are_asked_as_have_all_their_plans_kept():
     assert gold.set_index("query")["kind"].loc[drawn].value_counts().to_dict() == {"a": 3, "b": 3}
 
 
+def test_how_sure_a_planner_is_of_a_plan_is_computed_once(tmp_path, monkeypatch):
+    read, files, one = [], (tmp_path / "kept.npz", tmp_path / "own.npz"), KeptModel(Answers(), "w", Titles)
+    monkeypatch.setattr(module, "log_probabilities", lambda *_: read.append(1) or pd.Series([-len(read)] * 2))
+    plans = pd.DataFrame({"prompt": ["p", "q", "p"], "text": "a()"})
+    assert module.sureness(plans, one, *files).tolist() == [-1, -1, -1]
+    files[1].rename(files[0])
+    assert module.sureness(plans, KeptModel(Answers(), "w"), *files).tolist() == [-1, -1, -1], "those of the project"
+    assert module.sureness(plans.assign(text=["a()", "b()", "c()"]), one, *files).tolist() == [-1, -2, -2], "others"
+
+
 SETTLED = Training(learning_rate=3e-3, epochs=2, seed=7)
 
 

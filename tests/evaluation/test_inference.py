@@ -14,6 +14,7 @@ from lib.evaluation.inference import (
     percent,
     ratio_interval,
     sign_flip_test,
+    surest_first,
     unit_means,
     wilson_interval,
 )
@@ -75,6 +76,15 @@ def test_of_one_unit_there_is_no_interval():
     a, b = np.array([20.0, 30.0]), np.array([10.0, 10.0])
     assert np.isnan(ratio_interval(a, b, by(["a", "a"])).low)
     assert ratio_interval(a, b, by(["a", "b"]))[1:] == (2, 3), "of two there is"
+
+
+def test_the_surest_answers_come_first_and_each_topic_weighs_the_same():
+    right, sure = np.array([0.0, 100.0, 100.0, 0.0]), np.array([-9.0, -1.0, -7.0, -3.0])
+    found = surest_first(right, sure, by(["a", "b", "c", "d"]))
+    assert [found[name].value for name in ("auroc", "surest_10", "surest_50", "surest_100")] == [0.75, 100, 50, 50]
+    assert found["any_share"].value == pytest.approx((100 + 50 + 200 / 3 + 50) / 4)
+    found = surest_first(right, sure, by(["a", "b", "b", "b"]))
+    assert [found[f"surest_{n}"].value for n in (20, 50, 100)] == pytest.approx([50, 200 / 3, 100 / 3])
 
 
 @pytest.mark.parametrize(("value", "ends"), [(0.0, (0, 7.135)), (100.0, (92.865, 100))])

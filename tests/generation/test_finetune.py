@@ -10,6 +10,7 @@ from lib.generation.finetune import (
     Training,
     add_adapter,
     finetune_language_model,
+    log_probabilities,
     pairs_hash,
     plan_epoch,
     plan_passes,
@@ -103,6 +104,15 @@ def test_the_loss_on_targets_equals_the_full_computation(tiny):
     loss.backward()
     for name, weight in model.named_parameters():
         torch.testing.assert_close(weight.grad, expected[name], rtol=1e-3, atol=1e-5)
+
+
+def test_what_a_model_gives_to_an_answer_is_the_product_over_its_tokens(tiny):
+    model = LocalModel(tiny, **HERE)
+    prompt, answer = model.tokenizer(["the fox", "guitar over dog"], add_special_tokens=False)["input_ids"]
+    answer.append(model.tokenizer.eos_token_id)
+    chances = model.model(torch.tensor([prompt + answer])).logits[0].detach().log_softmax(-1)[len(prompt) - 1 : -1]
+    expected = float(chances.gather(1, torch.tensor(answer)[:, None]).sum())
+    assert log_probabilities(model, ["the fox"], ["guitar over dog"]) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_batch_in_parts_takes_the_same_step(tiny):
