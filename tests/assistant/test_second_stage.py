@@ -79,7 +79,7 @@ def recall(task, scores):
 
 
 def test_logs_are_alike_where_they_are_opened_at_the_same_moments():
-    items = pd.DataFrame({"item": ["a", "b", "c", "d"]})
+    items = pd.DataFrame({"item": ["a", "b", "c", "d"], "app": "notes"})
     # On a Monday, a Tuesday, a Saturday, and after the first query.
     moments = pd.to_datetime(["2024-01-01 08:10", "2024-01-02 09:50", "2024-01-06 08:10", "2024-01-10 08:10"])
     opens = pd.DataFrame({"item": ["a", "b", "c", "c", "of nobody"], "time": [*moments, moments[0]], "place": "home"})
