@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from lib.retrieval.fusion import Fusion, reciprocal_rank_fusion
 from lib.retrieval.lambdamart import LambdaMART
 from lib.retrieval.stores import best_first, tie_breakers
 
-Result = TypeVar("Result")
 ENOUGH_FOR_P95 = 50  # queries
 # The steps of each method without a language model. LambdaMART-RRF is taken to fuse one ranker and one a store.
 _FEATURES = ("encode", "cosine", "bm25t", "signals")
@@ -88,7 +87,7 @@ class PersonaIndex:
         return [item for item, _ in reciprocal_rank_fusion(rankings, fusion.k, weights)]
 
 
-def milliseconds(step: Callable[..., Result], *arguments, **named) -> tuple[float, Result]:
+def milliseconds(step: Callable, *arguments, **named) -> tuple[float, Any]:
     """How long a call took, and what it returned."""
     started = perf_counter()
     result = step(*arguments, **named)

@@ -27,7 +27,7 @@ from lib.generation.answers import Answer, Answers, Cost, KeptModel, LanguageMod
 from lib.generation.models import REGISTRY, ModelError
 from lib.workbook.artifacts import sha256_of
 from lib.workbook.inputs import InputError
-from lib.workbook.machine import accelerator, cores, has_bfloat16, return_freed_memory, worker_pool
+from lib.workbook.machine import accelerator, cores, has_bfloat16, packed_layers, return_freed_memory, worker_pool
 from lib.workbook.parameters import REMOTE, Parameters, is_remote
 
 if TYPE_CHECKING:
@@ -76,12 +76,14 @@ class LocalModel(LanguageModel):
     def model(self):
         """The `transformers` model, loaded when it is first needed: kept answers do without."""
         if self._model is None:
-            from lib.generation.layers import pack, use_attention
+            from lib.generation.layers import use_attention
 
             self._model = load_model(self.path, self.dtype, self.adapter, self.quantization)
             use_attention(self._model)
             if not self.on_gpu and self.dtype == "bfloat16" and self.quantization == "none":
-                pack(self._model)
+                torch = import_torch(self.threads)
+                for layer in packed_layers(self._model):  # an embedding that shares the weight keeps it
+                    layer.weight = torch.nn.Parameter(torch.empty(0, dtype=torch.bfloat16), requires_grad=False)
             return_freed_memory()  # an adapter was merged in float32
         return self._model
 

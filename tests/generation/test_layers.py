@@ -1,10 +1,10 @@
-"""Attention and packed layers: values and gradients of the libraries' own."""
+"""Attention: values and gradients of the libraries' own."""
 
 import pytest
 import torch
 
 from lib.generation import layers as module
-from lib.generation.layers import attention_in_blocks, causal_attention, pack
+from lib.generation.layers import attention_in_blocks, causal_attention
 
 
 @pytest.mark.parametrize(("heads", "groups", "tokens"), [(4, 2, 7), (6, 1, 33)])
@@ -30,16 +30,3 @@ def test_blocks_look_at_what_pytorchs_mask_shows(monkeypatch):
     mask = torch.ones(tokens, before + tokens, dtype=torch.bool).tril(before)
     expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=0.3, enable_gqa=True)
     torch.testing.assert_close(attention_in_blocks(query, key, value, 0.3), expected)
-
-
-@pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="needs a processor that has bfloat16")
-@pytest.mark.parametrize("shape", [(1, 48), (3, 50, 48)])
-def test_packed_layers_give_the_same_products(shape):
-    torch.manual_seed(0)
-    inner = torch.nn.Sequential(torch.nn.Linear(96, 33, bias=False))
-    model = torch.nn.Sequential(torch.nn.Linear(48, 96), torch.nn.GELU(), inner).eval().to(torch.bfloat16)
-    inputs = torch.randn(shape, dtype=torch.bfloat16)
-    with torch.inference_mode():
-        expected = model(inputs)
-        assert len(pack(model)) == 2
-        assert torch.equal(model(inputs), expected)

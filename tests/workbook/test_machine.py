@@ -7,8 +7,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 
-from lib.workbook.machine import has_bfloat16, return_freed_memory
+from lib.workbook.machine import has_bfloat16, packed_layers, return_freed_memory
 
 
 @pytest.mark.parametrize("able", [{"amx_bf16": True}, {"avx512_bf16": False}])
@@ -38,3 +39,17 @@ def test_freed_memory_goes_back_to_the_system():
     before = psutil.Process().memory_info().rss
     return_freed_memory()
     assert before - psutil.Process().memory_info().rss > 100e6
+
+
+@pytest.mark.parametrize("shape", [(1, 48), (3, 50, 48)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_packed_layers_give_the_same_products(shape, dtype):
+    torch.manual_seed(0)
+    inner = torch.nn.Sequential(torch.nn.Linear(96, 33, bias=False))
+    model = torch.nn.Sequential(torch.nn.Linear(48, 96), torch.nn.GELU(), inner).eval().to(dtype)
+    inputs = torch.randn(shape, dtype=dtype)
+    with torch.inference_mode():
+        expected = model(inputs)
+        if len(packed_layers(model)) != 2:
+            pytest.skip("needs a processor that has bfloat16")
+        torch.testing.assert_close(model(inputs), expected, rtol=0, atol=1e-6 if dtype == torch.float32 else 0)
