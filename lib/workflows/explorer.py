@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from lib.generation.models import locate
+from lib.retrieval.bm25 import BM25T, tokenize
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import Workbook
 from lib.workbook.inputs import did_you_mean
@@ -22,7 +22,7 @@ from lib.workflows.grammars import flow_grammar
 from lib.workflows.language import FlowError, parse, validate
 from lib.workflows.prompts import PARTS, STOPS, flow_prompts, metaprompt_parts, token_counter
 
-TIMED = 256  # requests from which the time of encoding them all is told
+CANDIDATES = 500  # pairs most alike in words, of which the nearest are few-shots: to encode all takes minutes
 
 
 class Written(NamedTuple):
@@ -42,8 +42,8 @@ class FlowWriter:
 
     training: pd.DataFrame  # pairs to choose few-shots from; columns pair, request, dsl, apis
     catalogue: Catalogue
-    vectors: np.ndarray  # unit vectors of their requests, (pairs, dimensions), as `encode` makes them of texts
-    encode: Callable[[list[str]], np.ndarray]
+    lexical: BM25T  # of their requests
+    encode: Callable[[list[str]], np.ndarray]  # texts to unit vectors
     load: Callable[[str], Any]  # gives the model of a role: `finetuned` reads the request alone, `untuned` all
     max_tokens: int  # of a flow
 
@@ -51,8 +51,10 @@ class FlowWriter:
         """The flow for a request, by the `finetuned` or `untuned` model with so many few-shots retrieved, `free` or
         held to the `catalogue`. Raises ValueError where the request alone is too long for the model."""
         model, tuned = self.load(generator), generator == "finetuned"
-        rows, cosines = nearest(self.vectors, self.encode([request]), max(shots, 1))
-        near = rows[0][:shots]
+        some = np.argsort(-self.lexical.get_scores(tokenize(request)), kind="stable")[:CANDIDATES]
+        vectors = self.encode([request, *self.training["request"].iloc[some]])
+        rows, cosines = nearest(vectors[1:], vectors[:1], max(shots, 1))
+        near = some[rows[0][:shots]]
         prompts = flow_prompts(
             [request],
             [[] if tuned else near.tolist()],
@@ -69,11 +71,10 @@ class FlowWriter:
         return Written(found, made["definitions"], made["text"], bool(made["finished"]))
 
 
-def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWriter:
+def open_writer(book: Workbook) -> FlowWriter:
     """The writer on a profile's artifacts, with the tuned encoder where there is one. Answers are kept nowhere; a model
-    is loaded when it is first asked. The first use encodes the training requests where no notebook did, and reports how
-    long that takes. Raises ArtifactError where files are missing or damaged, ModelError where a model is missing; both
-    say how to get them."""
+    is loaded when it is first asked. Raises ArtifactError where files are missing or damaged, ModelError where a model
+    is missing; both say how to get them."""
     from lib.generation.local import LocalModel
     from lib.retrieval.dense import encode, load_encoder
 
@@ -86,18 +87,12 @@ def open_writer(book: Workbook, report: Callable[[str], None] = print) -> FlowWr
     name, folder = book.parameters_of("flows.parquet").workflow_encoder, book.data / "encoders" / "tst"
     tuned = (folder / "adapter_config.json").exists()
     encoder = load_encoder(locate(name), adapter=folder if tuned else None)
-    requests, kept = training["request"].tolist(), book.data / "embedded" / "tst_training.safetensors"
-    if not kept.exists():
-        started = perf_counter()
-        encode(encoder, requests[:TIMED])
-        minutes = (perf_counter() - started) / 60 * len(requests) / min(TIMED, len(requests))
-        report(f"The first use encodes {len(requests):,} requests, which takes about {minutes:.0f} minutes here.")
 
     learned = {"finetuned": book.data / adapter}
     load = functools.cache(lambda generator: LocalModel(
         told.generator, adapter=learned.get(generator), threads=cores(), quantization=told.quantization))  # fmt: skip
-    catalogue, vectors = Catalogue.from_lines(book.read_lines("catalogue")), encode(encoder, requests, keep=kept)
-    return FlowWriter(training, catalogue, vectors, functools.partial(encode, encoder), load, told.dsl_max_tokens)
+    catalogue, lexical = Catalogue.from_lines(book.read_lines("catalogue")), BM25T(training["request"], 0.75, tokenize)
+    return FlowWriter(training, catalogue, lexical, functools.partial(encode, encoder), load, told.dsl_max_tokens)
 
 
 def checks(text: str, catalogue: Catalogue) -> pd.DataFrame:

@@ -55,17 +55,16 @@ class Search:
         """SHA-256 of the encoder without adapter."""
         return _base_hash(self.encoder) if self.adapter else weights_hash(self.model)
 
-    def embed(self, texts: Sequence[str], keep: str = "") -> np.ndarray:
-        """Unit vectors of texts; `keep` names the file of the run's that keeps them for the next one."""
-        path = self.data / "embedded" / f"{keep}.safetensors" if keep else None
-        return encode(self.model, list(texts), progress=self.progress, keep=path)
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of texts."""
+        return encode(self.model, list(texts), progress=self.progress)
 
     def nearest(
         self, documents: Sequence[str], queries: Sequence[str], k: int, vectors: Callable[[], tuple] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The `k` nearest documents of each query, best first: row numbers (queries, k or as many as there are), and
         the cosine of the first (queries,); see `lib.retrieval.neighbours.nearest`. `vectors` gives those of documents
-        and queries, where they are known or have to be kept."""
+        and queries, where they are known."""
 
         def find(documents, queries, whole=False):
             known = vectors() if whole and vectors else (self.embed(documents), self.embed(queries))
@@ -114,13 +113,11 @@ def near_training(search: Search, pairs: pd.DataFrame, asked: pd.DataFrame, k: i
     documents, queries = pairs["request"][trained].tolist(), asked["request"].tolist()
 
     def vectors() -> tuple[np.ndarray, np.ndarray]:
-        if search.adapter:
-            return search.embed(documents, "tst_training"), search.embed(queries, "tst_asked")
         every = request_vectors(search.model, pairs, search.progress, search.data / "embedded")
         rest = queries[(~trained).sum() :]
         return every[trained], np.vstack([every[~trained], search.embed(rest)] if rest else [every[~trained]])
 
-    return search.nearest(documents, queries, max(k, DEPTH), vectors)
+    return search.nearest(documents, queries, max(k, DEPTH), None if search.adapter else vectors)
 
 
 def ship_lists(book: Workbook, root: Path = ROOT, **_) -> str:

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.retrieval.bm25 import BM25T, tokenize
 from lib.workbook.artifacts import ArtifactError, Workbook
 from lib.workbook.parameters import Parameters
+from lib.workflows import explorer
 from lib.workflows.explorer import FlowWriter, checks, open_writer
 
 FORM = 'x = await shared_microsoftforms.CreateFormWebhook({"form_id": "Leads"});'
@@ -46,10 +48,13 @@ def writer(catalogue, models):
             "apis": [[form, mail], [form, post], [form, mail, post]],
         }
     )
-    vectors = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
-    return FlowWriter(
-        training, catalogue, vectors, lambda texts: np.float32([[0.8, 0.6]]), functools.cache(models.pop), 32
-    )
+    vectors = dict(zip(training["request"], [[1, 0], [0, 1], [0.6, 0.8]], strict=True))
+    lexical = BM25T(training["request"], tokenizer=tokenize)
+
+    def encode(texts):
+        return np.float32([vectors.get(text, [0.8, 0.6]) for text in texts])
+
+    return FlowWriter(training, catalogue, lexical, encode, functools.cache(models.pop), 32)
 
 
 def test_the_untuned_model_reads_few_shots_and_definitions(writer, models):
@@ -68,6 +73,11 @@ def test_the_untuned_model_reads_few_shots_and_definitions(writer, models):
     assert prompt.index("Mail me forms") < prompt.index("Mail and post") < prompt.index("Starts when somebody fills in")
     assert prompt.endswith("Request: Post my leads\nFlow:\n")
     assert (settings["max_new_tokens"], settings["grammars"]) == (32, None)
+
+
+def test_few_shots_come_from_those_most_alike_in_words(writer, monkeypatch):
+    monkeypatch.setattr(explorer, "CANDIDATES", 1)
+    assert writer.write("Post my leads", "untuned", 2).few_shots["pair"].tolist() == ["training-1"]
 
 
 def test_the_fine_tuned_model_reads_the_request_alone_and_is_held_to_the_catalogue(writer, models):
