@@ -292,8 +292,8 @@ def write_prompts(
 ) -> pd.DataFrame:
     """The prompts of `to_ask`, each condition on all of its first `MOST_KEPT` flows whose answers are kept, where these
     are as many as it is to be asked on; else on so many. With `only_kept` the instruct model is not asked: its
-    conditions with fewer kept answers are left out, and the others are on the flows that all of them have."""
-    parts, whole = [], []
+    conditions with fewer kept answers are left out, and the others of a test set are on the flows that all have."""
+    parts, whole = [], dict[str, list[set[str]]]()
     for row in asked.itertuples(index=False):
         away = only_kept and row.generator == "instruct"
         prompts = materials.prompts(row, max(row.flows, MOST_INSTRUCT if away else MOST_KEPT))
@@ -301,11 +301,13 @@ def write_prompts(
         if len(units) < row.flows:
             units = [] if away else prompts["unit"].tolist()[: row.flows]
         elif away:
-            whole.append(set(units))
+            whole.setdefault(row.test_set, []).append(set(units))
         parts.append(prompts[prompts["unit"].isin(units)])
     made = pd.concat(parts, ignore_index=True)
     if whole:
-        made = made[(made["model"] != "instruct") | made["unit"].isin(set.intersection(*whole))]
+        shared = {name: set.intersection(*units) for name, units in whole.items()}
+        all_have = [unit in shared.get(name, ()) for name, unit in zip(made["test_set"], made["unit"], strict=True)]
+        made = made[(made["model"] != "instruct") | np.array(all_have)]
     return made.reset_index(drop=True)
 
 
