@@ -21,13 +21,14 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lib.report import cases
-from lib.report.record import read_executed, read_status, run_record
+from lib.report.record import read_executed, run_record
 from lib.workbook.artifacts import ROOT, ArtifactError, atomic_path
 from lib.workbook.markup import safe_markdown
 from lib.workbook.parameters import NOTEBOOKS
 
 TITLE = "Context tuning and DSL generation"
 CONF = """\
+import lib.report
 project = html_title = {title!r}
 author = copyright = ""
 extensions = ["myst_nb"]
@@ -111,7 +112,7 @@ def write_sources(source: Path, record: dict, root: Path) -> None:
         (source / f"{name}.md").write_text(f"# {cases.TITLES[name]}{missing}", encoding="utf-8")
     pages = [name for name in NOTEBOOKS if name != "index"]
     for name in NOTEBOOKS:
-        page = prepared(name, record["profile"], root)
+        page = prepared(name, record, root)
         if name == "index":
             listed = "\n".join([*pages, *cases.TITLES])
             page.cells.append(new_markdown_cell(f"```{{toctree}}\n:hidden:\n\n{listed}\n```"))
@@ -122,10 +123,9 @@ def write_sources(source: Path, record: dict, root: Path) -> None:
         (source / f"{name}.ipynb").write_text(text, encoding="utf-8")
 
 
-def prepared(notebook: str, profile: str, root: Path) -> NotebookNode:
+def prepared(notebook: str, record: dict, root: Path) -> NotebookNode:
     """An executed notebook as a page shows it; its own text where it was not run."""
-    executed = read_executed(notebook, profile, root)
-    status = read_status(notebook, profile, root)
+    executed = read_executed(notebook, record["profile"], root)
     if executed is None:
         executed = nbformat.read(root / "notebooks" / f"{notebook}.ipynb", as_version=4)
     page = new_notebook(metadata=PYTHON)
@@ -137,8 +137,9 @@ def prepared(notebook: str, profile: str, root: Path) -> NotebookNode:
             # code that shows nothing shares a fold with the code after it
             parts[0].source = f"{page.cells.pop().source}\n\n{parts[0].source}"
         page.cells += parts
-    if status["status"] in BANNERS:
-        said = f"<p class='admonition-title'>{BANNERS[status['status']]}</p><p>{html.escape(status['error'])}</p>"
+    if (status := record["status"][notebook]) in BANNERS:
+        error = html.escape(record["errors"][notebook])
+        said = f"<p class='admonition-title'>{BANNERS[status]}</p><p>{error}</p>"
         banner = f"<div class='admonition warning banner' role='alert'>{said}</div>"
         page.cells.insert(1, shown_alone(new_output("display_data", data={"text/html": banner})))
     return page

@@ -93,11 +93,12 @@ def pages(tmp_path_factory):
     with Endpoint(lambda prompt: f"Look into the mail. {HOSTILE}") as endpoint:
         environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
         environment |= {"PYTHONPATH": str(project), "OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "key"}
+        environment["WORKBOOK_BATCH"] = "1"
         for name, values in VALUES.items():
             parameters = project / f"{name}.yaml"
             parameters.write_text(yaml.safe_dump({"profile": "hostile", **SMALL, **values}))
-            command = [sys.executable, "-m", "papermill", f"notebooks/{name}.ipynb", str(executed / f"{name}.ipynb")]
-            command += ["--no-progress-bar", "-f", str(parameters)]
+            command = [sys.executable, "-m", "lib.report.execute", "--no-progress-bar", "-f", str(parameters)]
+            command += [f"notebooks/{name}.ipynb", str(executed / f"{name}.ipynb")]
             done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=900)
             assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
     book.build("hostile", project)
