@@ -4,6 +4,7 @@ Ways are called in turn, again and again, and medians are compared: what else th
 A model that is not here skips its test; llama.cpp stands beside where somebody installed `xllamacpp`.
 """
 
+import importlib
 import importlib.util
 from functools import partial
 from pathlib import Path
@@ -105,8 +106,7 @@ def test_decoding(side_by_side):
     ours = LocalModel(LEARNER, threads=cores())
     ways = {"LocalModel": lambda: ours.generate(prompts, tokens)}
     if importlib.util.find_spec("xllamacpp"):
-        import xllamacpp
-
+        xllamacpp = importlib.import_module("xllamacpp")
         how = xllamacpp.CommonParams()
         how.model.path, how.n_parallel, how.n_ctx = str(next(Path(folder).parent.glob("*.gguf"))), 8, 8 * 256
         how.cpuparams.n_threads = how.cpuparams_batch.n_threads = cores()
