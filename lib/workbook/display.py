@@ -110,16 +110,15 @@ def interval(value: float, low: float, high: float, decimals: int = 1) -> str:
 
 def beside_published(rows: pd.DataFrame, names: Mapping[str, str] | None = None) -> pd.DataFrame:
     """A table for readers, one row a method, with another name than `label` gives or that: at each K our value with its
-    interval, and the paper's. Rows have columns method, k, value, ci_low, ci_high, published, and over_queries where
-    the paper's is a mean over queries and ours is none."""
+    interval, and our mean over queries with the paper's in brackets. Rows have columns method, k, value, ci_low,
+    ci_high, over_queries, published."""
     methods = rows["method"].unique()
     table = {"method": [names[method] if names and method in names else label(method) for method in methods]}
     for k, part in rows.groupby("k"):
         part = part.set_index("method").loc[methods]
         table[f"@{k}, ours"] = [interval(*row) for row in part[["value", "ci_low", "ci_high"]].to_numpy()]
-        if "over_queries" in part:
-            table[f"@{k}, over queries"] = part["over_queries"].round(1).tolist()
-        table[f"@{k}, paper"] = part["published"].tolist()
+        values = zip(part["over_queries"], part["published"], strict=True)
+        table[f"@{k}, over queries (paper)"] = [f"{a:.1f}" + f" ({b:.1f})" * (b == b) for a, b in values]
     return pd.DataFrame(table)
 
 
@@ -133,9 +132,9 @@ def number(value: float, decimals: int, sign: bool = False) -> str:
 
 
 def p_text(p: float, decimals: int = 4) -> str:
-    """A p-value for readers: `0.0312`, or `<0.0001` where it would be rounded to zero; a dash where it is missing."""
+    """A p-value for readers: `0.0312`, or `≤ 0.0001` up to that; a dash where it is missing."""
     smallest = 10.0**-decimals
-    return f"<{number(smallest, decimals)}" if 0 <= p < smallest / 2 else number(p, decimals)
+    return f"≤ {number(smallest, decimals)}" if 0 <= p <= smallest else number(p, decimals)
 
 
 def show_table(

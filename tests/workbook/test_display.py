@@ -63,10 +63,10 @@ def test_a_figure_is_saved_and_shown_with_its_words(shown, tmp_path):
 
 def test_a_method_is_a_row_with_ours_and_the_papers_value_at_each_k():
     rows = pd.DataFrame({"method": ["bm25t", "mine"] * 2, "k": [3, 3, 5, 5], "value": [10.0, 20.0, 30.0, 40.0]})
-    rows = rows.assign(ci_low=rows["value"] - 1, ci_high=rows["value"] + 1, published=[11.0, float("nan")] * 2)
-    table = display.beside_published(rows, {"mine": "my own"})
+    ends = {"ci_low": rows["value"] - 1, "ci_high": rows["value"] + 1, "over_queries": rows["value"] + 2}
+    table = display.beside_published(rows.assign(**ends, published=[11.0, float("nan")] * 2), {"mine": "my own"})
     assert table["method"].tolist() == ["BM25T", "my own"]
-    assert list(table) == ["method", "@3, ours", "@3, paper", "@5, ours", "@5, paper"]
+    assert table["@3, over queries (paper)"].tolist() == ["12.0 (11.0)", "22.0"]
     assert table["@5, ours"].tolist() == ["30.0 [29.0, 31.0]", "40.0 [39.0, 41.0]"]
 
 
@@ -74,7 +74,7 @@ def test_numbers_read_as_text():
     assert display.interval(23.74, 21.2, 26.31) == "23.7 [21.2, 26.3]"
     assert display.interval(-0.04, -1234.5, 0.04) == "0.0 [−1,234.5, 0.0]"
     assert [display.number(value, 1, sign=True) for value in (2.04, -0.04, float("nan"))] == ["+2.0", "0.0", "–"]
-    assert [display.p_text(p, 3) for p in (0.0312, 0.0004, 0.0)] == ["0.031", "<0.001", "<0.001"]
+    assert [display.p_text(p, 3) for p in (0.0312, 0.0004, 0.0)] == ["0.031", "≤ 0.001", "≤ 0.001"]
 
 
 @pytest.mark.parametrize(("starter", "shown"), [("jupyterlab", True), ("papermill", False)])
