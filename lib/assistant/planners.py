@@ -297,10 +297,8 @@ def sureness(plans: pd.DataFrame, model: KeptModel, kept: Path, own: Path, progr
             known |= dict(zip(arrays["plan"].tolist(), arrays["nats"].tolist(), strict=True))
     missing = {key: one for key, one in zip(keys.tolist(), texts, strict=True) if key not in known}
     if missing:
-        assert model.load
-        model.model = model.model or model.load()
         prompts, answers = zip(*missing.values(), strict=True)
-        nats = log_probabilities(model.model, prompts, answers, progress)
+        nats = log_probabilities(model.loaded(len(missing)), prompts, answers, progress)
         known |= dict(zip(missing, nats.tolist(), strict=True))
         keep_arrays(own, {"plan": np.array([*known], dtype=np.uint64), "nats": np.array([*known.values()], np.float32)})
     return np.array([known[key] for key in keys.tolist()])

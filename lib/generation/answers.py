@@ -250,12 +250,16 @@ class KeptModel(LanguageModel):
         self.load = load
         self.model: Any = None
 
+    def loaded(self, lacking: int) -> Any:
+        """The model, loaded when so many answers first lack. Raises ModelError where there is none to ask."""
+        if not self.load:
+            raise ModelError(f"{lacking} answers are not kept, and no model is named to ask")
+        self.model = self.model or self.load()
+        return self.model
+
     def ask(self, asked: Mapping[str, tuple[str, str]], bar: tqdm, **settings: Any) -> dict[str, Answer]:
         """Raises ModelError where there is no model to ask."""
-        if not self.load:
-            raise ModelError(f"{len(asked)} answers are not kept, and no model is named to ask")
-        self.model = self.model or self.load()
-        return self.model.ask(asked, bar, **settings)
+        return self.loaded(len(asked)).ask(asked, bar, **settings)
 
     def unload(self) -> None:
         """Let go of the weights of a model that was loaded."""

@@ -3,8 +3,6 @@
 Plain matrix products make a LoRA step a sixth faster; read on by blocks, 6,000 tokens take three fifths of the time.
 """
 
-from __future__ import annotations
-
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
