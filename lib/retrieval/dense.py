@@ -7,8 +7,9 @@ import hashlib
 import json
 import logging
 import os
+import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,15 +82,37 @@ def encode(
     return vectors[[row[text] for text in texts]]
 
 
-def encode_one(encoder, text: str) -> np.ndarray:
-    """The embedding of one text, (dimensions,), as `encode` gives it but for the last bits, without its workers; after
-    `lib.workbook.machine.packed_layers` in two thirds of the time."""
+def onnx_encoder(encoder) -> Callable[[str], np.ndarray]:
+    """What embeds one text, (dimensions,), as `encode` does but for the last bits: the encoder in ONNX Runtime, on one
+    thread of the processor, in a third of PyTorch's time. Its export takes a few seconds."""
+    import onnxruntime
     import torch
-    from sentence_transformers.util import batch_to_device
 
-    with worker_pool(1, 1), torch.inference_mode():
-        read = encoder(batch_to_device(encoder.preprocess([text]), encoder.device))
-        return torch.nn.functional.normalize(read["sentence_embedding"][0], dim=0).cpu().numpy()
+    class Exported(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = encoder
+
+        def forward(self, *inputs):
+            read = self.encoder(dict(zip(names, inputs, strict=True)))
+            return torch.nn.functional.normalize(read["sentence_embedding"][0], dim=0)
+
+    names, some = ["input_ids", "attention_mask"], encoder.preprocess(["a text of a few words"])
+    how: dict[str, Any] = {"input_names": names, "dynamic_axes": {name: {1: "tokens"} for name in names}}
+    example = tuple(some[name].to(encoder.device) for name in names)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tracing: what it takes for constant is so for one text
+        path = f"{folder}/encoder.onnx"
+        torch.onnx.export(Exported().eval(), example, path, dynamo=False, **how)  # the other exporter needs onnxscript
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def embed(text: str) -> np.ndarray:
+        read = encoder.preprocess([text])
+        return session.run(None, {name: read[name].numpy() for name in names})[0]
+
+    return embed
 
 
 def _key(encoder, texts: Sequence[str], batch_size: int) -> str:

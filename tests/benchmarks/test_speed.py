@@ -21,8 +21,8 @@ from lib.generation.local import LocalModel, choose_dtype, load_model, load_toke
 from lib.generation.models import ModelError, locate
 from lib.generation.tiny import texts
 from lib.retrieval.bm25 import BM25T
-from lib.retrieval.dense import encode, encode_one, load_encoder
-from lib.workbook.machine import cores, packed_layers
+from lib.retrieval.dense import encode, load_encoder, onnx_encoder
+from lib.workbook.machine import cores
 
 LINES = [line.strip() for text in texts() for line in text.splitlines() if 4 < len(line.split()) < 40]
 ENCODER, LEARNER = "all-MiniLM-L6-v2", "SmolLM2-135M-Instruct"
@@ -88,11 +88,10 @@ def test_encoding(side_by_side):
 
 
 def test_one_query(side_by_side):
-    encoder, packed = load_encoder(here(ENCODER)), load_encoder(here(ENCODER))
-    packed_layers(packed)
+    encoder = load_encoder(here(ENCODER))
     some = [line for line in LINES if len(line.split()) < 12][:10]
     ways = {
-        "encode_one": partial(encode_one, packed),
+        "onnx_encoder": onnx_encoder(encoder),
         "encode": lambda text: encode(encoder, [text]),
         "sentence-transformers": partial(encoder.encode, normalize_embeddings=True, show_progress_bar=False),
     }

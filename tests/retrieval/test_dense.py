@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from lib.retrieval import dense
-from lib.retrieval.dense import _batches, _computed, encode, encode_one, load_encoder, search
-from lib.workbook.machine import packed_layers
+from lib.retrieval.dense import _batches, _computed, encode, load_encoder, onnx_encoder, search
 
 
 @pytest.fixture
@@ -45,8 +44,7 @@ def test_embeddings_do_not_depend_on_the_number_of_cores(tiny, monkeypatch):
         assert (found[0] == other).all()
     alone = np.concatenate([encode(encoder, [text]) for text in texts])
     assert found[0] == pytest.approx(alone, abs=1e-6)
-    packed_layers(encoder)
-    assert found[0] == pytest.approx(np.stack([encode_one(encoder, text) for text in texts]), abs=1e-6)
+    assert found[0] == pytest.approx(np.stack([*map(onnx_encoder(encoder), texts)]), abs=1e-6)
 
 
 def test_embeddings_are_float32_whatever_the_files_hold(tiny, tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ def test_it_installs_once_and_through_no_link(tmp_path, monkeypatch):
 # What may lack an import by its name: commands, themes, what pandas, transformers or peft load, a formula's source.
 LOADED_BY_OTHERS = {
     "jupyterlab", "snakemake", "sphinx", "myst_nb", "sphinx_book_theme", "ipywidgets", "pyarrow", "pillow",
-    "sentencepiece", "protobuf", "gguf", "accelerate", "bitsandbytes", "rank_bm25",
+    "sentencepiece", "protobuf", "gguf", "accelerate", "bitsandbytes", "rank_bm25", "onnx",
 }  # fmt: skip
 NAMES = {
     "yaml": "pyyaml", "PIL": "pillow", "Stemmer": "pystemmer", "IPython": "ipykernel", "bs4": "beautifulsoup4",
