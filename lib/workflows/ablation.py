@@ -9,6 +9,9 @@ not asked of it. The instruct model is a larger one as it comes, asked through i
     prompts = write_prompts(asked, materials, kept)
     answers = pd.concat(ask_model(part, models[name], …) for name, part in prompts.groupby("model"))
     compare_conditions(score(answers, flows, catalogue), pairs, samples, seed)
+
+For the paper's tables and claims the instruct model stands for GPT-4 where it answered, else the in-context reader:
+both sides of a difference are always by one of them.
 """
 
 from __future__ import annotations
@@ -89,9 +92,10 @@ class Condition(NamedTuple):
 FIELDS = [*Condition._fields]
 
 
-def reader_of(parameters: Parameters) -> str:
-    """The generator that stands for the paper's GPT-4: the untuned one where it has a name, else the in-context one."""
-    return "untuned" if parameters.untuned_generator else "in_context"
+def readers_of(parameters: Parameters) -> tuple[str, ...]:
+    """The generators that stand for the paper's GPT-4, in its tables and claims the first one that was asked on both
+    sides; the last is asked in every run."""
+    return ("untuned",) if parameters.untuned_generator else ("instruct", "in_context")
 
 
 def asked_rows(parameters: Parameters) -> pd.DataFrame:
@@ -113,7 +117,7 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
     frame.insert(0, "condition", [Condition(*row[:-1]).name for row in rows])
     if twice := frame.loc[frame["condition"].duplicated(), "condition"].tolist():
         raise InputError(f"ablation: two rows are {twice[0]}")
-    needed = [Condition("pretrained", 5, what, reader_of(parameters)) for what in ("none", "fd")]
+    needed = [Condition("pretrained", 5, what, readers_of(parameters)[-1]) for what in ("none", "fd")]
     for wanted in (*needed, Condition("pretrained", 0, "none", "finetuned")):
         if wanted.name not in set(frame["condition"]):
             raise InputError(f"ablation: the paper's row {[*wanted]} is missing")
@@ -415,22 +419,24 @@ def compare_conditions(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, 
     return pd.concat(parts, ignore_index=True)
 
 
-def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd.DataFrame:
+def comparisons(asked: pd.DataFrame, published: pd.DataFrame, readers: Sequence[str]) -> pd.DataFrame:
     """Which conditions are compared with which: columns condition, against, table.
 
-    The paper's tables: `1` to `4`, of `published` (columns table, selector, shots, definitions, metric, delta). Ours:
-    `fair`: each with five few-shots by the pretrained encoder; `definitions`: each with the same without definitions,
-    and with their instruction alone; `grammar`: each with the same decoded freely; `instruct`: each of that model with
-    the nearest flow copied, and with its own five few-shots; `unseen`: APIs held out, with few-shots that lack them.
+    The paper's tables, by each of `readers_of`: `1` to `4`, of `published` (columns table, selector, shots,
+    definitions, metric, delta). Ours: `fair`: each with five few-shots by the pretrained encoder, read by the last
+    reader; `definitions`: each with the same without definitions, and with their instruction alone; `grammar`: each
+    with the same decoded freely; `instruct`: each of that model with the nearest flow copied, and with its own five
+    few-shots; `unseen`: APIs held out, with few-shots that lack them.
     """
-    five, twenty, own = (
-        Condition("pretrained", shots, "none", who).name for shots, who in ((5, reader), (20, reader), (5, "instruct"))
-    )
-    against = {1: five, 2: five, 3: twenty, 4: FINETUNED}
-    found = [(name, name, str(number)) for number, name in against.items()]
-    for row in published.drop_duplicates(["table", *FIELDS[:3]]).itertuples():
-        name = Condition(row.selector, row.shots, row.definitions, reader).name
-        found.append((name, against[row.table], str(row.table)))
+    found = []
+    for reader in readers:
+        five, twenty = (Condition("pretrained", shots, "none", reader).name for shots in (5, 20))
+        against = {1: five, 2: five, 3: twenty, 4: FINETUNED}
+        found += [(name, name, str(number)) for number, name in against.items()]
+        for row in published.drop_duplicates(["table", *FIELDS[:3]]).itertuples():
+            name = Condition(row.selector, row.shots, row.definitions, reader).name
+            found.append((name, against[row.table], str(row.table)))
+    own = Condition("pretrained", 5, "none", "instruct").name
     unseen = asked["test_set"] == UNSEEN
     for row in asked[~unseen].drop_duplicates("condition").itertuples():
         one = Condition(*row[2:7])
@@ -445,7 +451,7 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, reader: str) -> pd
             found.append((one.name, one._replace(decoding="free").name, "grammar"))
     found += [(name, five, "fair") for name in COPIES]
     found += [(name, unseen_name(0, "none"), "unseen") for name in (*asked.loc[unseen, "condition"], *COPIES)]
-    return pd.DataFrame(found, columns=["condition", "against", "table"])
+    return pd.DataFrame(found, columns=["condition", "against", "table"]).drop_duplicates()
 
 
 def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
@@ -472,7 +478,7 @@ def contract(compared: pd.DataFrame, asked: pd.DataFrame, published: pd.DataFram
 
 def claimed_methods(rows: pd.DataFrame, reader: str) -> pd.DataFrame:
     """The methods of `data/claims.yaml` that conditions stand for: columns condition, method, k (few-shots; the
-    fine-tuned model, which has none, stands at both numbers). Claims are about the reader's rows alone."""
+    fine-tuned model, which has none, stands at both numbers), those with few-shots by one reader alone."""
     own = rows[(rows["generator"] == reader) & (rows["decoding"] == "free") & rows["selector"].isin(MEASURED)]
     own = own[own["definitions"] != "instruction"]
     methods = (own["selector"] + "_" + own["definitions"]).str.removesuffix("_none")
@@ -491,6 +497,15 @@ def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
     counts["value"] = 100 * counts["numerator"] / counts["denominator"].where(counts["denominator"] > 0)
     counts = counts.merge(methods, on="condition").rename(columns={"unit": "flow"})
     return counts[["flow", "method", "metric", "k", "value"]]
+
+
+def by_first_reader(found: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Of rows of `lib.evaluation.claims.evaluate`, one frame a reader over the same claims, those of the first reader
+    that was asked on both sides of a claim."""
+    rows = found[0]
+    for other in found[1:]:
+        rows = rows.where(rows["n"] > 0, other).astype(other.dtypes)
+    return rows
 
 
 def published_for_claims(published: pd.DataFrame) -> pd.DataFrame:

@@ -280,11 +280,15 @@ def test_deltas_are_on_the_flows_that_both_rows_share():
 def test_every_row_is_compared_as_its_table_says():
     larger = [[by, 5, "none", "instruct", "free", 3] for by in ("pretrained", "tst")]
     asked = to_ask(rows_of([*ROWS, *larger]), {"test": 9}, [0, 1], 2, "in_context")
-    pairs = ablation.comparisons(asked, PUBLISHED, "in_context")
+    pairs = ablation.comparisons(asked, PUBLISHED, ["instruct", "in_context"])
     assert not pairs.duplicated().any()
     by_table = pairs.groupby("table")[["condition", "against"]].apply(lambda part: set(map(tuple, part.to_numpy())))
     five, twenty = "pretrained_5_in_context", "pretrained_20_in_context"
-    assert by_table["1"] == {(name, five) for name in (five, twenty, "tst_5_in_context", "tst_20_in_context")}
+    assert by_table["1"] >= {(name, five) for name in (five, twenty, "tst_5_in_context", "tst_20_in_context")}
+    assert by_table["1"] >= {("tst_5_instruct", "pretrained_5_instruct")}
+    for table in "123":
+        readers = [{name.partition("_in")[2] for name in pair} for pair in by_table[table]]
+        assert all(len(each) == 1 for each in readers), "a difference is by one reader"
     assert ("tst_20_fd_in_context", twenty) in by_table["3"]
     assert {other for _, other in by_table["4"]} == {FINETUNED}
     assert ("tst_20_sfd_in_context", "tst_20_in_context") in by_table["definitions"]
@@ -301,7 +305,7 @@ def test_the_contracts_columns_and_the_printed_differences():
     names = ["pretrained_5_in_context", "tst_5_in_context", FINETUNED, "tst_20_fd_in_context", "tst_20_in_context"]
     scores = pd.DataFrame([outcome(name, unit, 0.5) for name in (*names, "copy_tst") for unit in range(3)])
     asked = to_ask(rows_of(), {"test": 9}, [], 0, "in_context")
-    compared = ablation.compare_conditions(scores, ablation.comparisons(asked, PUBLISHED, "in_context"), 50, 0)
+    compared = ablation.compare_conditions(scores, ablation.comparisons(asked, PUBLISHED, ["in_context"]), 50, 0)
     table = ablation.contract(compared, asked, PUBLISHED)
     assert list(table) == [*ablation.CONTRACT, "condition", "against"]
     assert len(table) == len(compared)
@@ -337,6 +341,18 @@ def test_which_conditions_claims_are_about():
     assert methods.loc[unseen_name(1, "none")].tolist() == [["unseen_new_shot"], [5]]
     others = ["random_5_in_context", "pretrained_5_instruction_in_context", "pretrained_5_in_context_snapped"]
     assert not {"pretrained_5", *others} & set(methods.index)
+
+
+def test_claims_go_to_the_first_reader_that_was_asked_on_both_sides():
+    larger, smaller = (
+        pd.DataFrame({"claim": ["x", "y"], "n": n, "effect": effect, "inside": pd.array(inside, "boolean")})
+        for n, effect, inside in (([60, 0], [1.0, np.nan], [True, None]), ([120, 120], [2.0, 3.0], [False, False]))
+    )
+    found = ablation.by_first_reader([larger, smaller])
+    assert found["n"].tolist() == [60, 120]
+    assert found["effect"].tolist() == [1, 3]
+    assert found["inside"].tolist() == [True, False]
+    assert found.dtypes.equals(smaller.dtypes)
 
 
 def test_scores_that_claims_are_tested_on():
