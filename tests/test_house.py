@@ -82,7 +82,7 @@ def test_the_house_stays_small():
     """Ceilings, to be lowered and never raised: what does not fit takes something else's place."""
     assert lines("lib") <= 18_819
     assert len(SOURCES) <= 91
-    assert lines("tests") <= 12_991
+    assert lines("tests") <= 12_990
 
 
 def test_no_public_name_stands_twice():
