@@ -84,7 +84,7 @@ def encode(
 
 def onnx_encoder(encoder) -> Callable[[str], np.ndarray]:
     """What embeds one text, (dimensions,), as `encode` does but for the last bits: the encoder in ONNX Runtime, on one
-    thread of the processor, in a third of PyTorch's time. Its export takes a few seconds."""
+    thread of the processor, in less than half of PyTorch's time. Its export takes a few seconds."""
     import onnxruntime
     import torch
 
