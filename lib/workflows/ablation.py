@@ -127,11 +127,9 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
 def to_ask(
     rows: pd.DataFrame, sizes: Mapping[str, int], added: Sequence[int], unseen_flows: int, reader: str
 ) -> pd.DataFrame:
-    """Every condition that is asked: the rows on each test set of some size (those of the instruct model on the last
-    one), and with so many unseen flows (0: none) those about APIs held out, with some examples of each added. Columns
-    as of `asked_rows`, test_set, and added."""
+    """Every condition that is asked: the rows on each test set of some size, and with so many unseen flows (0: none)
+    those about APIs held out, with some examples of each added. Columns as of `asked_rows`, test_set, and added."""
     parts = [rows.assign(test_set=name, flows=rows["flows"].clip(upper=n), added=0) for name, n in sizes.items()]
-    parts[:-1] = [part[part["generator"] != "instruct"] for part in parts[:-1]]
     unseen = [
         (unseen_name(n, what), *Condition("pretrained", UNSEEN_SHOTS, what, reader), n)
         for n in added
