@@ -65,7 +65,7 @@ class _Row(BaseModel, strict=True):
 
     selector: Literal["pretrained", "tst", "random", "other"]
     shots: int = Field(ge=0, le=100)
-    definitions: Literal["none", "instruction", "fd", "sfd", "fd_sfd"]
+    definitions: Literal["none", "fd", "sfd", "fd_sfd"]
     generator: Literal["untuned", "finetuned", "in_context", "instruct"]
     decoding: Literal["free", "catalogue", "snapped"]
     flows: int = Field(ge=1)
@@ -73,8 +73,8 @@ class _Row(BaseModel, strict=True):
 
 class Condition(NamedTuple):
     """What a prompt shows and who continues it. Definitions called `gold` are those of the right flow's APIs, which no
-    method could know; `instruction` says how to use definitions, without any. Decoding is free, under the grammar with
-    the catalogue's names and keys, or free and snapped to these afterwards (see `lib.workflows.repair`)."""
+    method could know. Decoding is free, under the grammar with the catalogue's names and keys, or free and snapped to
+    these afterwards (see `lib.workflows.repair`)."""
 
     selector: str  # whose few-shots: by the pretrained encoder or TST, drawn at random, or `other`: another request's
     shots: int
@@ -125,13 +125,15 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
 
 
 def to_ask(
-    rows: pd.DataFrame, sizes: Mapping[str, int], added: Sequence[int], unseen_flows: int, reader: str
+    rows: pd.DataFrame, sizes: Mapping[str, int], added: Sequence[int], unseen_flows: int, readers: Sequence[str]
 ) -> pd.DataFrame:
     """Every condition that is asked: the rows on each test set of some size, and with so many unseen flows (0: none)
-    those about APIs held out, with some examples of each added. Columns as of `asked_rows`, test_set, and added."""
+    those about APIs held out, of each reader, with some examples of each API added. Columns as of `asked_rows`,
+    test_set, and added."""
     parts = [rows.assign(test_set=name, flows=rows["flows"].clip(upper=n), added=0) for name, n in sizes.items()]
     unseen = [
-        (unseen_name(n, what), *Condition("pretrained", UNSEEN_SHOTS, what, reader), n)
+        (unseen_name(n, what, reader), *Condition("pretrained", UNSEEN_SHOTS, what, reader), n)
+        for reader in readers
         for n in added
         for what in (("none", "fd_sfd") if n else ("none", "sfd", "gold"))
     ]
@@ -143,9 +145,9 @@ def to_ask(
     return pd.concat(parts, ignore_index=True)
 
 
-def unseen_name(added: int, definitions: str) -> str:
-    """The name of a condition on APIs held out of training, such as `unseen: 1 new, fd_sfd, free`."""
-    return f"unseen: {added} new, {definitions}, free"
+def unseen_name(added: int, definitions: str, reader: str) -> str:
+    """The name of a condition on APIs held out of training, such as `unseen: 1 new, fd_sfd, instruct`."""
+    return f"unseen: {added} new, {definitions}, {reader}"
 
 
 # ---------------------------------------------------------------- flows and few-shots
@@ -264,7 +266,7 @@ class Materials:
         requests, reads = self.asked[row.test_set], row.generator == "in_context"
         requests = (requests[requests["half"] != ""] if reads else requests).head(flows)
         pairs, what, parts = requests["pair"].tolist(), row.definitions, PARTS.get(row.generator, metaprompt_parts)
-        if row.test_set == UNSEEN and row.generator != "finetuned":
+        if row.test_set == UNSEEN and row.generator not in PARTS:
             parts = functools.partial(parts, first=True)
         semantic = None
         if "sfd" in what:
@@ -277,7 +279,6 @@ class Materials:
             *self.room[row.generator],
             few_shot=what in ("fd", "fd_sfd"),
             semantic=requests["apis"].tolist() if what == "gold" else semantic,
-            explain=True if what == "instruction" else None,
             parts=parts,
         )
         half = requests["half"].to_numpy()
@@ -422,9 +423,9 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, readers: Sequence[
 
     The paper's tables, by each of `readers_of`: `1` to `4`, of `published` (columns table, selector, shots,
     definitions, metric, delta). Ours: `fair`: each with five few-shots by the pretrained encoder, read by the last
-    reader; `definitions`: each with the same without definitions, and with their instruction alone; `grammar`: each
-    with the same decoded freely; `instruct`: each of that model with the nearest flow copied, and with its own five
-    few-shots; `unseen`: APIs held out, with few-shots that lack them.
+    reader; `definitions`: each with the same without definitions; `grammar`: each with the same decoded freely;
+    `instruct`: each of that model with the nearest flow copied, and with its own five few-shots; `unseen`: APIs held
+    out, with few-shots that lack them, each reader with its own.
     """
     found = []
     for reader in readers:
@@ -442,13 +443,14 @@ def comparisons(asked: pd.DataFrame, published: pd.DataFrame, readers: Sequence[
             found += [(one.name, other, "instruct") for other in (f"copy_{one.selector}", own)]
         else:
             found.append((one.name, five, "fair"))
-        if one.definitions not in ("none", "instruction"):
-            others = (one._replace(definitions=what) for what in ("none", "instruction"))
-            found += [(one.name, other.name, "definitions") for other in others]
+        if one.definitions != "none":
+            found.append((one.name, one._replace(definitions="none").name, "definitions"))
         if one.decoding != "free":
             found.append((one.name, one._replace(decoding="free").name, "grammar"))
-    found += [(name, five, "fair") for name in COPIES]
-    found += [(name, unseen_name(0, "none"), "unseen") for name in (*asked.loc[unseen, "condition"], *COPIES)]
+    for name in COPIES:
+        found += [(name, five, "fair"), (name, unseen_name(0, "none", reader), "unseen")]
+    for name, who in asked.loc[unseen, ["condition", "generator"]].itertuples(index=False):
+        found.append((name, unseen_name(0, "none", who if who in readers else reader), "unseen"))
     return pd.DataFrame(found, columns=["condition", "against", "table"]).drop_duplicates()
 
 
@@ -478,12 +480,11 @@ def claimed_methods(rows: pd.DataFrame, reader: str) -> pd.DataFrame:
     """The methods of `data/claims.yaml` that conditions stand for: columns condition, method, k (few-shots; the
     fine-tuned model, which has none, stands at both numbers), those with few-shots by one reader alone."""
     own = rows[(rows["generator"] == reader) & (rows["decoding"] == "free") & rows["selector"].isin(MEASURED)]
-    own = own[own["definitions"] != "instruction"]
     methods = (own["selector"] + "_" + own["definitions"]).str.removesuffix("_none")
     found = list(zip(own["condition"], methods, own["shots"], strict=True))
     found += [(FINETUNED, "finetuned_dsl", shots) for shots in (5, 20)]
     named = {(0, "none"): "unseen_pretrained", (0, "sfd"): "unseen_sfd", (1, "none"): "unseen_new_shot"}
-    found += [(unseen_name(*shown), method, UNSEEN_SHOTS) for shown, method in named.items()]
+    found += [(unseen_name(*shown, reader), method, UNSEEN_SHOTS) for shown, method in named.items()]
     found.append((UNSEEN_FINETUNED, "unseen_finetuned_dsl", UNSEEN_SHOTS))
     return pd.DataFrame(found, columns=["condition", "method", "k"])
 

@@ -44,7 +44,6 @@ def metaprompt_parts(
     request: str,
     shots: Iterable[tuple[str, str]] = (),
     definitions: Iterable[str] = (),
-    explain: bool | None = None,
     first: bool = False,
 ) -> list[str]:
     """What a model continues with the flow for a request, in parts, to be joined without anything between them.
@@ -53,11 +52,10 @@ def metaprompt_parts(
     them, cut the prompt into the same tokens as its parts.
 
     Few-shots are requests and flows, nearest first; the prompt shows the nearest last, next to the request, and
-    definitions after them or before (`first`). `explain`: whether it says how to use definitions; None: if it has any.
+    definitions, under a word on their use, after them or before (`first`).
     """
     lines = [f"\n{definition}" for definition in definitions]
-    explain = bool(lines) if explain is None else explain
-    heading = [f"\n\n{USE_OF_DEFINITIONS if explain else 'API definitions:'}"] if explain or lines else []
+    heading = [f"\n\n{USE_OF_DEFINITIONS}"] if lines else []
     told = [*reversed(list(shots)), (request, "")]
     *examples, asked = (f"\n\nRequest: {' '.join(one.split())}\nFlow:\n{dsl}" for one, dsl in told)
     grounding = [*heading, *lines, *examples] if first else [*examples, *heading, *lines]
@@ -103,14 +101,13 @@ def fit(
     apis: Sequence[Operation],
     limit: int,
     count: Callable[[str], int],
-    explain: bool | None = None,
     parts: Callable[..., list[str]] = metaprompt_parts,
 ) -> FittedPrompt:
     """The prompt with as much as fits. What the definitions say of keys is dropped first, of all at once; then
     definitions, the last ones before the others; where none is left, few-shots, the farthest before the others.
 
     Args:
-        request, shots, explain: as for `metaprompt_parts`.
+        request, shots: as for `metaprompt_parts`.
         apis: whose definitions are shown, nearest first.
         limit: tokens of the prompt at most. Raises ValueError where the request alone has more.
         count: tokens of a text, see `token_counter`; parts of the prompt are counted apart and added up.
@@ -120,7 +117,7 @@ def fit(
     attempts = [(len(shots), described), *((len(shots), compact[:n]) for n in range(len(compact), -1, -1))]
     attempts += [(kept, []) for kept in range(len(shots) - 1, -1, -1)]
     for kept, shown in attempts:
-        texts = parts(request, shots[:kept], shown, explain)
+        texts = parts(request, shots[:kept], shown)
         tokens = sum(map(count, texts))
         if tokens <= limit:
             return FittedPrompt("".join(texts), tokens, kept, len(shown))

@@ -18,10 +18,10 @@ from lib.workflows.prompts import END, START, STOPS, USE_OF_DEFINITIONS
 PUBLISHED = pd.read_csv(ROOT / "data" / "published" / "workflow_ablation.csv")
 PRINTED = PUBLISHED[["selector", "shots", "definitions"]].drop_duplicates().to_numpy().tolist()
 PRINTED = [["pretrained", 5, "none"], *PRINTED]
+KINDS = ("none", "fd", "sfd", "fd_sfd", "gold")  # of definitions
 ROWS = [
     *([*row, "in_context", "free", 3 if row[1] == 5 else 2] for row in PRINTED),
     *([by, 5, "none", "in_context", "free", 3] for by in ("random", "other")),
-    ["pretrained", 5, "instruction", "in_context", "free", 3],
     ["pretrained", 5, "none", "in_context", "snapped", 3],
     ["pretrained", 0, "none", "finetuned", "free", 8],
     ["pretrained", 0, "none", "finetuned", "catalogue", 8],
@@ -40,7 +40,7 @@ def rows_of(rows=ROWS, **values):
     ("row", "words"),
     [
         (["tst", 20, "fd"], "a row must have 6 entries: selector, shots, definitions, generator, decoding, flows"),
-        (["tst", 20, "all", "untuned", "free", 12], "definitions: Input should be 'none', 'instr"),
+        (["tst", 20, "all", "untuned", "free", 12], "definitions: Input should be 'none', 'fd'"),
         (["tst", 0, "fd", "finetuned", "free", 9], "reads no few-shots and no definitions"),
         (["tst", 5, "fd", "in_context", "free", 9], "two rows are tst_5_fd_in_context"),
         (["random", 5, "sfd", "in_context", "free", 9], "needs the few-shots of one of pretrained, tst"),
@@ -55,15 +55,16 @@ def test_an_impossible_row_says_what_is_wrong(row, words):
 
 def test_what_is_asked():
     rows = rows_of([*ROWS, ["tst", 5, "none", "instruct", "free", 60]])
-    asked = to_ask(rows, {"test": 20, "test_same": 2}, [0, 1], 6, "in_context")
+    asked = to_ask(rows, {"test": 20, "test_same": 2}, [0, 1], 6, ["instruct", "in_context"])
     assert asked.loc[asked["test_set"] == "test", "flows"].tolist() == rows["flows"].clip(upper=20).tolist()
     same = asked[asked["test_set"] == "test_same"]
     assert same["condition"].tolist() == rows["condition"].tolist()
     assert set(same["flows"]) == {2}
-    unseen = asked[asked["test_set"] == "unseen"].set_index("condition")["added"]
-    assert unseen[[unseen_name(0, "gold"), unseen_name(1, "fd_sfd"), UNSEEN_FINETUNED]].tolist() == [0, 1, 0]
-    assert len(unseen) == 7
-    assert "unseen" not in set(to_ask(rows, {"test": 20}, [0], 0, "in_context")["test_set"])
+    unseen = asked[asked["test_set"] == "unseen"].set_index("condition")
+    some = [unseen_name(0, "gold", "instruct"), unseen_name(1, "fd_sfd", "in_context"), UNSEEN_FINETUNED]
+    assert [*unseen.loc[some, "added"]] == [0, 1, 0]
+    assert unseen["generator"].value_counts().to_dict() == {"instruct": 5, "in_context": 5, "finetuned": 2}
+    assert "unseen" not in set(to_ask(rows, {"test": 20}, [0], 0, ["in_context"])["test_set"])
 
 
 # ---------------------------------------------------------------- flows and few-shots
@@ -143,10 +144,9 @@ def written(materials, *rows, kept=()):
 
 
 def test_definitions_of_each_kind(materials):
-    kinds = ("none", "instruction", "fd", "sfd", "fd_sfd", "gold")
-    made = {kind: written(materials, a_row(definitions=kind, flows=1)).iloc[0] for kind in kinds}
+    made = {kind: written(materials, a_row(definitions=kind, flows=1)).iloc[0] for kind in KINDS}
     assert {kind: row["definitions"] for kind, row in made.items()} == {
-        "none": [], "instruction": [], "fd": [MAIL], "sfd": [TASK], "fd_sfd": [MAIL, TASK], "gold": [MAIL],
+        "none": [], "fd": [MAIL], "sfd": [TASK], "fd_sfd": [MAIL, TASK], "gold": [MAIL],
     }  # fmt: skip
     assert [kind for kind, row in made.items() if USE_OF_DEFINITIONS not in row["prompt"]] == ["none"]
 
@@ -154,7 +154,7 @@ def test_definitions_of_each_kind(materials):
 def test_the_right_apis_reach_the_prompt_only_as_gold_definitions(materials):
     """The label is read by `gold` alone: with another right flow every other prompt stays as it is."""
     other = replace(materials, asked={"test": materials.asked["test"].assign(apis=[[POST], [POST]])})
-    for kind in ("none", "instruction", "fd", "sfd", "fd_sfd", "gold"):
+    for kind in KINDS:
         for decoding in ("free", "catalogue"):
             ours, theirs = (one.prompts(next(a_row(definitions=kind, decoding=decoding).itertuples()), 2)
                             for one in (materials, other))  # fmt: skip
@@ -279,8 +279,8 @@ def test_deltas_are_on_the_flows_that_both_rows_share():
 
 def test_every_row_is_compared_as_its_table_says():
     larger = [[by, 5, "none", "instruct", "free", 3] for by in ("pretrained", "tst")]
-    asked = to_ask(rows_of([*ROWS, *larger]), {"test": 9}, [0, 1], 2, "in_context")
-    pairs = ablation.comparisons(asked, PUBLISHED, ["instruct", "in_context"])
+    asked = to_ask(rows_of([*ROWS, *larger]), {"test": 9}, [0, 1], 2, both := ["instruct", "in_context"])
+    pairs = ablation.comparisons(asked, PUBLISHED, both)
     assert not pairs.duplicated().any()
     by_table = pairs.groupby("table")[["condition", "against"]].apply(lambda part: set(map(tuple, part.to_numpy())))
     five, twenty = "pretrained_5_in_context", "pretrained_20_in_context"
@@ -292,10 +292,10 @@ def test_every_row_is_compared_as_its_table_says():
     assert ("tst_20_fd_in_context", twenty) in by_table["3"]
     assert {other for _, other in by_table["4"]} == {FINETUNED}
     assert ("tst_20_sfd_in_context", "tst_20_in_context") in by_table["definitions"]
-    assert ("pretrained_5_fd_in_context", "pretrained_5_instruction_in_context") in by_table["definitions"]
     held = {("no_shots_finetuned_catalogue", FINETUNED), ("pretrained_5_in_context_snapped", five)}
     assert by_table["grammar"] == held
-    assert (UNSEEN_FINETUNED, unseen_name(0, "none")) in by_table["unseen"]
+    plain, own = (unseen_name(0, "none", who) for who in ("in_context", "instruct"))
+    assert by_table["unseen"] >= {(UNSEEN_FINETUNED, plain), (unseen_name(1, "none", "instruct"), own)}
     assert ("copy_tst", five) in by_table["fair"]
     own = "pretrained_5_instruct"
     assert by_table["instruct"] >= {(own, "copy_pretrained"), ("tst_5_instruct", own), ("tst_5_instruct", "copy_tst")}
@@ -304,7 +304,7 @@ def test_every_row_is_compared_as_its_table_says():
 def test_the_contracts_columns_and_the_printed_differences():
     names = ["pretrained_5_in_context", "tst_5_in_context", FINETUNED, "tst_20_fd_in_context", "tst_20_in_context"]
     scores = pd.DataFrame([outcome(name, unit, 0.5) for name in (*names, "copy_tst") for unit in range(3)])
-    asked = to_ask(rows_of(), {"test": 9}, [], 0, "in_context")
+    asked = to_ask(rows_of(), {"test": 9}, [], 0, ["in_context"])
     compared = ablation.compare_conditions(scores, ablation.comparisons(asked, PUBLISHED, ["in_context"]), 50, 0)
     table = ablation.contract(compared, asked, PUBLISHED)
     assert list(table) == [*ablation.CONTRACT, "condition", "against"]
@@ -338,8 +338,8 @@ def test_which_conditions_claims_are_about():
     methods = ablation.claimed_methods(rows_of(), "in_context").groupby("condition")[["method", "k"]].agg(list)
     assert methods.loc["tst_20_fd_sfd_in_context"].tolist() == [["tst_fd_sfd"], [20]]
     assert methods.loc[FINETUNED].tolist() == [["finetuned_dsl"] * 2, [5, 20]]
-    assert methods.loc[unseen_name(1, "none")].tolist() == [["unseen_new_shot"], [5]]
-    others = ["random_5_in_context", "pretrained_5_instruction_in_context", "pretrained_5_in_context_snapped"]
+    assert methods.loc[unseen_name(1, "none", "in_context")].tolist() == [["unseen_new_shot"], [5]]
+    others = ["random_5_in_context", "pretrained_5_in_context_snapped"]
     assert not {"pretrained_5", *others} & set(methods.index)
 
 
