@@ -62,10 +62,10 @@ def metaprompt_parts(
     return [INSTRUCTION, *grounding, asked]
 
 
-def chat_parts(request: str, shots: Iterable[tuple[str, str]] = (), *shown) -> list[str]:
+def chat_parts(request: str, shots: Iterable[tuple[str, str]] = (), definitions: Iterable[str] = ()) -> list[str]:
     """A user's message in parts; arguments as for `metaprompt_parts`."""
     blocks = [(other, f"{OPENING}{dsl}{CLOSING}") for other, dsl in shots]
-    instruction, *middle, _ = metaprompt_parts(request, blocks, *shown)
+    instruction, *middle, _ = metaprompt_parts(request, blocks, definitions)
     return [f"{instruction} {CHAT_TASK}", *middle, f"\n\nRequest: {' '.join(request.split())}"]
 
 

@@ -48,7 +48,7 @@ def test_the_prompt_word_for_word():
 def test_the_fine_tuned_model_reads_the_request_between_markers():
     whole = finetuned_prompt(" When it\nrains ")
     assert whole == "When it rains\n<START>\n"
-    assert PARTS["finetuned"]("x", [], [], None) == [finetuned_prompt("x")]
+    assert PARTS["finetuned"]("x", [], []) == [finetuned_prompt("x")]
 
 
 # ---------------------------------------------------------------- what fits
