@@ -1,6 +1,6 @@
 """Answers of language models, kept: one store under what was asked of whom.
 
-A file has one JSON line an answer. Data type, processor and engine are no part of its key: in bfloat16 an answer
+A file has one JSON line an answer. Data type and processor are no part of its key: in bfloat16 an answer
 depends on them, and on its batch; whichever was written first is the answer. A file that comes with the project
 (`data/answers/<family>.jsonl`) is only read; a run adds to another one (`data/generated/<profile>/answers/`). Lines are
 appended whole, by several processes at once if need be: a killed writer leaves at most half a line, which is passed
@@ -49,15 +49,14 @@ UNKNOWN = Cost()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A kept answer, and whether it ended by itself. Data type, processor and engine are noted where they are known (no
-    engine is our own), and why an endpoint gave none."""
+    """A kept answer, and whether it ended by itself. Data type and processor are noted where they are known, and why an
+    endpoint gave none."""
 
     text: str
     finished: bool = True
     cost: Cost = UNKNOWN
     dtype: str = ""
     device: str = ""
-    engine: str = ""
     refused: str = ""
 
 

@@ -49,7 +49,6 @@ class Adapter:
     reason: str  # why no shipped one is used, a sentence; empty where one is, or none was asked for
     curve: pd.DataFrame  # a row a step or, where shipped, for several: step, loss and what else the training wrote
     rows: int  # trained on, each epoch counted
-    tokens: int  # of all texts trained on, padding excluded
     seconds: float
     device: str
     record: dict[str, Any]  # everything else
@@ -85,7 +84,7 @@ def shipped(part: str, model: str, pairs: str | None, root: Path = ROOT, setting
 def adapter_of(folder: Path, record: dict[str, Any], reason: str = "", from_project: bool = False) -> Adapter:
     """An adapter with the record of its training (`columns` names those of its curve)."""
     curve = pd.DataFrame(record["curve"], columns=record["columns"])
-    figures = {key: record[key] for key in ("rows", "tokens", "seconds", "device")}
+    figures = {key: record[key] for key in ("rows", "seconds", "device")}
     rest = {key: value for key, value in record.items() if key not in {"curve", "columns", *figures}}
     return Adapter(folder, from_project, reason, curve, **figures, record=rest)
 

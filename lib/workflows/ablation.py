@@ -128,14 +128,15 @@ def to_ask(
     rows: pd.DataFrame, sizes: Mapping[str, int], added: Sequence[int], unseen_flows: int, readers: Sequence[str]
 ) -> pd.DataFrame:
     """Every condition that is asked: the rows on each test set of some size, and with so many unseen flows (0: none)
-    those about APIs held out, of each reader, with some examples of each API added. Columns as of `asked_rows`,
-    test_set, and added."""
+    those about APIs held out, of each reader, with some examples of each API added; of the in-context reader, which
+    learned from shorter prompts, without definitions. Columns as of `asked_rows`, test_set, and added."""
     parts = [rows.assign(test_set=name, flows=rows["flows"].clip(upper=n), added=0) for name, n in sizes.items()]
     unseen = [
         (unseen_name(n, what, reader), *Condition("pretrained", UNSEEN_SHOTS, what, reader), n)
         for reader in readers
         for n in added
         for what in (("none", "fd_sfd") if n else ("none", "sfd", "gold"))
+        if what == "none" or reader != "in_context"
     ]
     for name, decoding in ((UNSEEN_FINETUNED, "free"), (f"{UNSEEN_FINETUNED}, {HELD}", HELD)):
         unseen.append((name, *Condition("pretrained", 0, "none", "finetuned", decoding), 0))
@@ -328,15 +329,13 @@ def ask_model(
             behind an endpoint (`remote`), which takes no grammar.
 
     Returns:
-        `prompts` with columns text (the flow), finished (bool), tokens_in, tokens_out.
+        `prompts` with columns text (the flow) and finished (bool).
     """
     asked = _asked_with(prompts, generator, max_new_tokens, remote)
     answers = model.generate(prompts["prompt"].tolist(), progress=progress, **asked)
     return prompts.assign(
         text=[flow_of(answer, generator == "instruct") for answer in answers],
         finished=model.finished,
-        tokens_in=[cost.tokens_in for cost in model.costs],
-        tokens_out=[cost.tokens_out for cost in model.costs],
     )
 
 

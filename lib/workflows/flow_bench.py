@@ -12,18 +12,16 @@ An API's connector is the application that its id begins with. A task for a pers
 
 An edit and the request whose flow it edits are of one family, and so are edits of one flow and edits of an edit; a
 request's few-shots come from other families, so that none shows the flow that is asked for, not even as the one to be
-edited. A request for an edit brings the flow to edit, in the few-shots as in the question. The in-context models that
-come with the project have seen none of these APIs; families are dealt to them in turn.
+edited. A request for an edit brings the flow to edit, in the few-shots as in the question.
 """
 
 from __future__ import annotations
 
 import ast
-import itertools
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -34,6 +32,7 @@ from pydantic import AliasPath, BaseModel, Field, TypeAdapter
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lib.generation.answers import estimate_tokens
 from lib.retrieval.neighbours import nearest
 from lib.workbook.inputs import InputError, Text, one_line, read_json_records, read_yaml, validated
 from lib.workflows import few_shots
@@ -41,9 +40,8 @@ from lib.workflows.apis import Connector, Operation
 from lib.workflows.apis import Field as Parameter
 from lib.workflows.catalogue import Catalogue
 from lib.workflows.grammars import flow_grammar
-from lib.workflows.in_context import HALVES, LIMIT
 from lib.workflows.language import MAX_CHARACTERS, Flow, called_apis, parse, print_flow
-from lib.workflows.prompts import FENCE, PARTS, flow_prompts, metaprompt_parts
+from lib.workflows.prompts import FENCE, chat_parts, flow_prompts
 
 TESTS, APIS = "conditional_ootb.yaml", "ootb_catalog.json"
 SOURCE = "https://github.com/IBM/flow-bench"
@@ -258,27 +256,14 @@ def shot_scores(pairs: pd.DataFrame, vectors: Mapping[str, np.ndarray]) -> pd.Da
 
 # ---------------------------------------------------------------- flows
 
-WRITERS = tuple(f"in_context-{half}" for half in HALVES)  # the in-context models, as the project has them
-INSTRUCT = "instruct"
 MOST_TOKENS = 256  # of a flow; the longest right one has fewer
-# Who writes, which definitions are shown, and whether the grammar with the benchmark's catalogue holds the answer.
-CONDITIONS = (
-    ("in_context", "sfd", "free"),
-    ("in_context", "fd", "free"),
-    ("in_context", "none", "free"),
-    (INSTRUCT, "sfd", "free"),
-    (INSTRUCT, "fd", "free"),
-    (INSTRUCT, "sfd", "grammar"),
-)
+LIMIT = 3000  # tokens of a prompt, as estimated
+# Which definitions an instruct model is shown, and whether the grammar with the benchmark's catalogue holds its answer.
+CONDITIONS = (("none", "free"), ("fd", "free"), ("sfd", "free"), ("sfd", "grammar"))
 
 
 def bench_prompts(
-    bench: FlowBench,
-    rows: Sequence[int],
-    shots: pd.DataFrame,
-    request_vectors: np.ndarray,
-    api_vectors: np.ndarray,
-    count: Callable[[str], int],
+    bench: FlowBench, rows: Sequence[int], shots: pd.DataFrame, request_vectors: np.ndarray, api_vectors: np.ndarray
 ) -> pd.DataFrame:
     """The prompts of all `CONDITIONS`. One for an edit asks for it with the flow to edit in one line.
 
@@ -286,11 +271,10 @@ def bench_prompts(
         rows: positions of the requests that are asked.
         shots: of every request, of `shots_of_others`.
         request_vectors, api_vectors: by the pretrained encoder, of the requests and of the texts of the catalogue.
-        count: tokens of a text, the same for all writers, so that they are shown the same.
 
     Returns:
-        condition (such as `instruct_sfd_grammar`), unit, family, model (one of `WRITERS`, families dealt to them in
-        turn, or instruct), prompt, grammar (None where free), and what `flow_prompts` tells of a prompt.
+        condition (such as `instruct_sfd_grammar`), unit, family, prompt, grammar (None where free), and what
+        `flow_prompts` tells of a prompt.
     """
     pairs, catalogue, rows = bench.pairs, bench.catalogue, list(rows)
     edits = [f" Edit this flow: {' '.join(prior.split())}" if prior else "" for prior in pairs["prior"]]
@@ -299,24 +283,22 @@ def bench_prompts(
     fd = [few_shots.few_shot_definitions(chosen, pairs["apis"].tolist()) for chosen in near]
     names = np.array([api.name for api in catalogue], dtype=object)
     sfd = names[nearest(api_vectors, request_vectors[rows], few_shots.usual_number(fd))[0]].tolist()
-    dealt = dict(zip(pairs["family"].unique(), itertools.cycle(WRITERS), strict=False))
-    about = pairs[["pair", "family"]].rename(columns={"pair": "unit"}).assign(model=pairs["family"].map(dealt))
-    about, parts = about.iloc[rows].reset_index(drop=True), []
-    for writer, definitions, decoding in CONDITIONS:
+    about, parts = pairs[["pair", "family"]].rename(columns={"pair": "unit"}).iloc[rows].reset_index(drop=True), []
+    for definitions, decoding in CONDITIONS:
         made = flow_prompts(
             examples["request"].iloc[rows].tolist(),
             near.iloc[rows].tolist(),
             examples,
             catalogue,
             LIMIT,
-            count,
+            estimate_tokens,
             few_shot=definitions == "fd",
             semantic=sfd if definitions == "sfd" else None,
-            parts=PARTS.get(writer, metaprompt_parts),
+            parts=chat_parts,
         ).join(about)
-        made["condition"] = f"{writer}_{definitions}" + "_grammar" * (decoding == "grammar")
+        made["condition"] = f"instruct_{definitions}" + "_grammar" * (decoding == "grammar")
         made["grammar"] = flow_grammar(catalogue, loops=True, fence=FENCE) if decoding == "grammar" else None
-        parts.append(made.assign(model=INSTRUCT) if writer == INSTRUCT else made)
+        parts.append(made)
     return pd.concat(parts, ignore_index=True)
 
 

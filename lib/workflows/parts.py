@@ -8,7 +8,7 @@ one half of the connectors. Notebooks take the parts that fit their world and se
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -214,11 +214,6 @@ def readers(world: FlowWorld, prompts: int, output: Path, **machine) -> dict[str
     both = reader_parts(prompts, world.seed)
     how = {"take": all(shipped_part(part, world).folder for part in both), "limit": in_context.LIMIT, **machine}
     return {part.name: take_or_train(part, world, output / part.name, **how) for part in both}
-
-
-def longest_learned(readers: Mapping[str, Adapter]) -> int:
-    """Tokens that the prompts had at most from which in-context models learned."""
-    return SHORT if readers and all(made.shipped for made in readers.values()) else in_context.LIMIT
 
 
 # ---------------------------------------------------------------- `make train`

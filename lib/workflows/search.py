@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.generation.models import REGISTRY, locate
+from lib.generation.models import locate
 from lib.retrieval.dense import encode, load_encoder, weights_hash
 from lib.retrieval.neighbours import nearest
 from lib.workbook.artifacts import ROOT, Workbook, sha256_of
@@ -29,7 +29,6 @@ from lib.workflows.pairs import request_vectors
 SHIPPED = Path("data") / "answers" / "few_shots.npz"
 OWN = Path("embedded") / "few_shots.npz"  # below a run's artifacts
 DEPTH = 20  # few-shots a request that are found at least, as many as the paper shows at most
-LARGER = "all-mpnet-base-v2"  # a pretrained encoder beside the usual one, whose lists are kept or not there
 AUDITED, OTHERS = 5, 50  # queries that are computed again, each among so many texts at least
 _base_hash = functools.cache(lambda encoder: weights_hash(load_encoder(locate(encoder))))
 
@@ -121,21 +120,7 @@ def near_training(search: Search, pairs: pd.DataFrame, asked: pd.DataFrame, k: i
     return search.nearest(documents, queries, max(k, DEPTH), None if search.adapter else vectors)
 
 
-def larger_lists(documents: Sequence[str], queries: Sequence[str], root: Path = ROOT, keep: bool = False) -> np.ndarray:
-    """Row numbers (queries, `DEPTH`) of the documents nearest to each query by `LARGER`, those that come with the
-    project (at `root`) for these texts, or no rows. With `keep`, others are found and put there."""
-    documents, queries, path = list(documents), list(queries), root / SHIPPED
-    key = hashlib.sha256(json.dumps([dict(REGISTRY[LARGER].files), documents, queries]).encode()).hexdigest()
-    if keep and queries and not kept_arrays(path, key):
-        model = load_encoder(locate(LARGER), cores())
-        rows, _ = nearest(encode(model, documents), encode(model, queries), DEPTH)
-        add_arrays(path, {key: rows.astype(np.uint32)})
-    return kept_arrays(path, key).get("", np.empty((0, DEPTH))).astype(np.int64)
-
-
 def ship_lists(book: Workbook, root: Path = ROOT, **_) -> str:
     """Put the lists that a run has found beside those that come with the project; see `lib.workbook.parts.Recipe`."""
-    flows, found = book.read("flows"), kept_arrays(book.data / OWN)
-    trained, asked = flows["split"] == "training", flows["split"].isin(["test", "test_same"])
-    larger_lists(flows.loc[trained, "request"].tolist(), flows.loc[asked, "request"].tolist(), root, keep=True)
+    found = kept_arrays(book.data / OWN)
     return f"{len(found) // 2} sets of lists" if add_arrays(root / SHIPPED, found) else ""

@@ -184,20 +184,19 @@ def bench():
 
 def test_prompts_hold_no_right_flow_of_their_own_and_copies_write_what_was_shown(bench):
     shots = flow_bench.shots_of_others(bench.pairs, VECTORS @ VECTORS.T)
-    made = flow_bench.bench_prompts(bench, [0, 1, 3], shots, VECTORS, np.eye(3)[:, :2], len)
-    conditions = "in_context_sfd in_context_fd in_context_none instruct_sfd instruct_fd instruct_sfd_grammar".split()
+    made = flow_bench.bench_prompts(bench, [0, 1, 3], shots, VECTORS, np.eye(3)[:, :2])
+    conditions = "instruct_none instruct_fd instruct_sfd instruct_sfd_grammar".split()
     assert made.groupby("condition", sort=False).size().to_dict() == dict.fromkeys(conditions, 3)
-    assert made["model"].head(3).tolist() == ["in_context-a"] * 3, "families in turn; p3's is the other model's"
     assert made["grammar"].notna().tolist() == [name.endswith("grammar") for name in made["condition"]]
     first = made.iloc[1]
     assert (first["unit"], first["family"]) == ("p2", "a.b();")
-    assert first["prompt"].rstrip().endswith("Request: add c Edit this flow: a.b();\nFlow:")
+    assert first["prompt"].rstrip().endswith("Request: add c Edit this flow: a.b();")
     assert "a.b();\na.c();" not in first["prompt"]
     assert "a.b();\nx.y();" in first["prompt"]
     shown = made[made["unit"] == "p1"].set_index("condition")["definitions"]
-    assert list(shown["in_context_none"]) == []
-    assert set(shown["in_context_fd"]) == {"a.b"}, "of its few-shots' APIs the one that the catalogue has"
-    assert len(shown["in_context_sfd"]) > 0
+    assert list(shown["instruct_none"]) == []
+    assert set(shown["instruct_fd"]) == {"a.b"}, "of its few-shots' APIs the one that the catalogue has"
+    assert len(shown["instruct_sfd"]) > 0
 
     texts = flow_bench.bench_copies(bench, [0, 1], {"pretrained": shots}).set_index(["condition", "unit"])["text"]
     assert texts["copy_pretrained", "p1"] == texts["copy_prior", "p1"] == "a.b();\nx.y();"

@@ -10,7 +10,7 @@ from lib.retrieval.neighbours import nearest
 from lib.workbook.parts import kept_arrays
 from lib.workflows import search as module
 from lib.workflows.few_shots import asked_requests
-from lib.workflows.search import DEPTH, LARGER, OWN, SHIPPED, Search, larger_lists, near_training, ship_lists
+from lib.workflows.search import OWN, SHIPPED, Search, near_training, ship_lists
 from tests.retrieval.conftest import WORDS, build_encoder
 
 
@@ -34,7 +34,7 @@ def open_search(encoder, tmp_path):
 
 
 def shipped_by(search, tmp_path):
-    book = SimpleNamespace(data=search.data, read=lambda name: pd.DataFrame({"split": [], "request": []}))
+    book = SimpleNamespace(data=search.data)
     assert ship_lists(book, tmp_path) == "1 sets of lists"
     assert ship_lists(book, tmp_path) == ""
 
@@ -107,18 +107,3 @@ def test_training_requests_near_to_what_is_asked(open_search, texts):
     trained = (pairs["split"] == "training").to_numpy()
     expected, _ = nearest(search.embed(pairs["request"][trained]), search.embed(asked["request"]), 20)
     assert rows.tolist() == expected.tolist()
-
-
-def test_lists_by_a_larger_encoder_are_found_to_be_kept_and_taken_for_these_texts_alone(
-    encoder, open_search, texts, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(module, "locate", lambda asked: encoder if asked == LARGER else None)
-    assert larger_lists(texts[:40], texts[40:], tmp_path).shape == (0, DEPTH)
-    flows = pd.DataFrame({"request": texts, "split": ["training"] * 40 + ["test", "test_same"] * 4 + ["unseen"] * 2})
-    ship_lists(SimpleNamespace(data=tmp_path / "run", read=lambda name: flows), tmp_path)
-    monkeypatch.setattr(module, "locate", None)  # nothing is encoded any more
-    rows = larger_lists(texts[:40], texts[40:48], tmp_path)
-    search = open_search()
-    monkeypatch.setattr(module, "locate", lambda name: name)
-    assert rows.tolist() == nearest(search.embed(texts[:40]), search.embed(texts[40:48]), DEPTH)[0].tolist()
-    assert not larger_lists(texts[:39], texts[40:48], tmp_path).size
