@@ -93,8 +93,8 @@ FIELDS = [*Condition._fields]
 
 
 def readers_of(parameters: Parameters) -> tuple[str, ...]:
-    """The generators that stand for the paper's GPT-4, in its tables and claims the first one that was asked on both
-    sides; the last is asked in every run."""
+    """The generators that stand for the paper's GPT-4; its tables and claims are by the first one whose answers are
+    there, the last is asked in every run."""
     return ("untuned",) if parameters.untuned_generator else ("instruct", "in_context")
 
 
@@ -117,8 +117,8 @@ def asked_rows(parameters: Parameters) -> pd.DataFrame:
     frame.insert(0, "condition", [Condition(*row[:-1]).name for row in rows])
     if twice := frame.loc[frame["condition"].duplicated(), "condition"].tolist():
         raise InputError(f"ablation: two rows are {twice[0]}")
-    needed = [Condition("pretrained", 5, what, readers_of(parameters)[-1]) for what in ("none", "fd")]
-    for wanted in (*needed, Condition("pretrained", 0, "none", "finetuned")):
+    usual = Condition("pretrained", 5, "none", readers_of(parameters)[-1])
+    for wanted in (usual, Condition("pretrained", 0, "none", "finetuned")):
         if wanted.name not in set(frame["condition"]):
             raise InputError(f"ablation: the paper's row {[*wanted]} is missing")
     return frame
@@ -495,15 +495,6 @@ def claimed_scores(scores: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
     counts["value"] = 100 * counts["numerator"] / counts["denominator"].where(counts["denominator"] > 0)
     counts = counts.merge(methods, on="condition").rename(columns={"unit": "flow"})
     return counts[["flow", "method", "metric", "k", "value"]]
-
-
-def by_first_reader(found: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Of rows of `lib.evaluation.claims.evaluate`, one frame a reader over the same claims, those of the first reader
-    that was asked on both sides of a claim."""
-    rows = found[0]
-    for other in found[1:]:
-        rows = rows.where(rows["n"] > 0, other).astype(other.dtypes)
-    return rows
 
 
 def published_for_claims(published: pd.DataFrame) -> pd.DataFrame:

@@ -340,18 +340,6 @@ def test_which_conditions_claims_are_about():
     assert not {"pretrained_5", *others} & set(methods.index)
 
 
-def test_claims_go_to_the_first_reader_that_was_asked_on_both_sides():
-    larger, smaller = (
-        pd.DataFrame({"claim": ["x", "y"], "n": n, "effect": effect, "inside": pd.array(inside, "boolean")})
-        for n, effect, inside in (([60, 0], [1.0, np.nan], [True, None]), ([120, 120], [2.0, 3.0], [False, False]))
-    )
-    found = ablation.by_first_reader([larger, smaller])
-    assert found["n"].tolist() == [60, 120]
-    assert found["effect"].tolist() == [1, 3]
-    assert found["inside"].tolist() == [True, False]
-    assert found.dtypes.equals(smaller.dtypes)
-
-
 def test_scores_that_claims_are_tested_on():
     methods = pd.DataFrame(
         [("finetuned", "finetuned_dsl", 5), ("finetuned", "finetuned_dsl", 20), ("tst_5", "tst", 5)],
