@@ -12,7 +12,7 @@ from lib.workbook.artifacts import ArtifactError
 ASKED = {"weights": "w", "prompt": "a prompt", "max_new_tokens": 8}
 KEY = key_of(**ASKED)
 OTHER = key_of("w", "another", 8)
-WHOLE = Answer("nein, Ölfarbe\u2028\n", False, Cost(3, 4, 0.5), "bfloat16", "a processor", "padded", "why not")
+WHOLE = Answer("nein, Ölfarbe\u2028\n", False, Cost(3, 4, 0.5), "bfloat16", "a processor", "why not")
 
 
 @pytest.fixture
