@@ -39,9 +39,9 @@ TIMED = ("context_cost", "context_pareto", "cost_against_recall", "dsl_sweep")  
 
 
 def tables(project: Path) -> dict[str, bytes]:
-    """Every table and figure that must come out the same again."""
+    """Every table and figure that must come out the same again, without what a kill left half-written."""
     folder = project / "reports" / "smoke"
-    paths = [path for part in ("tables", "figures") for path in sorted((folder / part).iterdir())]
+    paths = [path for part in ("tables", "figures") for path in sorted((folder / part).glob("[!.]*"))]
     return {path.name: path.read_bytes() for path in paths if path.stem not in TIMED}
 
 
