@@ -1,7 +1,7 @@
 """Answers of language models, kept: one store under what was asked of whom.
 
-A file has one JSON line an answer. Data type and processor are no part of its key: in bfloat16 an answer
-depends on them, and on its batch; whichever was written first is the answer. A file that comes with the project
+A file has one JSON line an answer. Data type and processor are no part of its key: in bfloat16 an answer depends on
+them, and on its batch; whichever was written first is the answer. A file that comes with the project
 (`data/answers/<family>.jsonl`) is only read; a run adds to another one (`data/generated/<profile>/answers/`). Lines are
 appended whole, by several processes at once if need be: a killed writer leaves at most half a line, which is passed
 over.

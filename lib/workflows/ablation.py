@@ -296,23 +296,16 @@ def write_prompts(
 ) -> pd.DataFrame:
     """The prompts of `to_ask`, each condition on all of its first `MOST_KEPT` flows whose answers are kept, where these
     are as many as it is to be asked on; else on so many. With `only_kept` the instruct model is not asked: its
-    conditions with fewer kept answers are left out, and the others of a test set are on the flows that all have."""
-    parts, whole = [], dict[str, list[set[str]]]()
+    conditions with fewer kept answers are left out."""
+    parts = []
     for row in asked.itertuples(index=False):
         away = only_kept and row.generator == "instruct"
         prompts = materials.prompts(row, max(row.flows, MOST_INSTRUCT if away else MOST_KEPT))
         units = whole_units(prompts["unit"], kept(prompts))
         if len(units) < row.flows:
             units = [] if away else prompts["unit"].tolist()[: row.flows]
-        elif away:
-            whole.setdefault(row.test_set, []).append(set(units))
         parts.append(prompts[prompts["unit"].isin(units)])
-    made = pd.concat(parts, ignore_index=True)
-    if whole:
-        shared = {name: set.intersection(*units) for name, units in whole.items()}
-        all_have = [unit in shared.get(name, ()) for name, unit in zip(made["test_set"], made["unit"], strict=True)]
-        made = made[(made["model"] != "instruct") | np.array(all_have)]
-    return made.reset_index(drop=True)
+    return pd.concat(parts, ignore_index=True)
 
 
 # ---------------------------------------------------------------- ask
@@ -393,7 +386,8 @@ def score(answers: pd.DataFrame, flows: pd.DataFrame, catalogue: Catalogue) -> p
 
 
 DELTAS = ["delta", "delta_ci_low", "delta_ci_high"]
-CONTRACT = [*FIELDS, "test_set", "metric", "value", "ci_low", "ci_high", *DELTAS, "n", "published_delta", "table"]
+CONTRACT = [*FIELDS, "test_set", "metric", "value", "ci_low", "ci_high", *DELTAS, "n", "shared"]
+CONTRACT += ["published_delta", "table"]
 
 
 def compare_conditions(scores: pd.DataFrame, pairs: pd.DataFrame, samples: int, seed: int) -> pd.DataFrame:

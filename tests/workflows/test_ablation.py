@@ -168,24 +168,21 @@ def test_a_condition_is_asked_on_all_flows_that_are_kept_where_these_are_enough(
     assert written(materials, a_row(flows=2), kept=["r"])["unit"].tolist() == ["q", "r"]
 
 
-def test_conditions_of_a_model_that_is_not_asked_share_the_flows_of_which_all_answers_are_kept(materials):
+def test_conditions_of_a_model_that_is_not_asked_are_on_the_flows_that_are_kept(materials):
     rows = [a_row(generator="instruct", definitions=what, flows=1) for what in ("none", "fd", "sfd")]
-    rows += [a_row(generator="instruct", flows=1, test_set="test_same")]
     there = {"pretrained_1_instruct": "qr", "pretrained_1_fd_instruct": "r", "pretrained_1_sfd_instruct": ""}
 
     def kept(prompts):
-        same = prompts["test_set"] == "test_same"
-        asked = prompts["condition"].map(there).fillna("").mask(same, "q")
+        asked = prompts["condition"].map(there).fillna("")
         return [unit in units for unit, units in zip(prompts["unit"], asked, strict=True)]
 
     asked = pd.concat([*rows, a_row(flows=2)])
     shown = write_prompts(asked, materials, kept, only_kept=True)
     assert shown[["condition", "unit"]].to_numpy().tolist() == [
-        ["pretrained_1_instruct", "r"], ["pretrained_1_fd_instruct", "r"], ["pretrained_1_instruct", "q"],
+        ["pretrained_1_instruct", "q"], ["pretrained_1_instruct", "r"], ["pretrained_1_fd_instruct", "r"],
         ["pretrained_1_in_context", "q"], ["pretrained_1_in_context", "r"],
     ]  # fmt: skip
-    assert shown["prompt"].iloc[0].endswith("Request: second")
-    assert len(write_prompts(asked, materials, kept)) == 7
+    assert len(write_prompts(asked, materials, kept)) == 6
 
 
 def test_the_in_context_reader_is_asked_flows_of_one_half_alone(materials):
