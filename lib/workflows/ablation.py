@@ -44,7 +44,7 @@ from lib.workflows.scoring import PERCENT, outcomes, score_flows
 Counter = Callable[[str], int]
 HALF_FIRST: dict[str, Any] = {"key": lambda half: half.eq(""), "kind": "stable"}  # flows of one half before all others
 MEASURED = ("pretrained", "tst")  # selectors whose few-shots bring a number of definitions, as many as SFD may show
-MOST_KEPT = 100  # flows of a condition, at most, whose answers come with the project
+MOST_KEPT = 120  # flows of a condition, at most, whose answers come with the project
 MOST_INSTRUCT = 200  # the same of the instruct model's
 INSTRUCT_TOKENS = 256  # of its flows, at most, whatever a profile says: what it wrote takes hours
 WINDOW = 8192  # tokens that prompt and answer may have, however many more a model takes
