@@ -80,9 +80,9 @@ def lines(folder):
 
 def test_the_house_stays_small():
     """Ceilings, to be lowered and never raised: what does not fit takes something else's place."""
-    assert lines("lib") <= 18_780
+    assert lines("lib") <= 18_774
     assert len(SOURCES) <= 91
-    assert lines("tests") <= 12_970
+    assert lines("tests") <= 12_967
 
 
 def test_no_public_name_stands_twice():
