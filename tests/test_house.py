@@ -80,7 +80,7 @@ def lines(folder):
 
 def test_the_house_stays_small():
     """Ceilings, to be lowered and never raised: what does not fit takes something else's place."""
-    assert lines("lib") <= 18_774
+    assert lines("lib") <= 18_773
     assert len(SOURCES) <= 91
     assert lines("tests") <= 12_967
 

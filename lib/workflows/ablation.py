@@ -45,8 +45,7 @@ Counter = Callable[[str], int]
 HALF_FIRST: dict[str, Any] = {"key": lambda half: half.eq(""), "kind": "stable"}  # flows of one half before all others
 MEASURED = ("pretrained", "tst")  # selectors whose few-shots bring a number of definitions, as many as SFD may show
 MOST_KEPT = 120  # flows of a condition, at most, whose answers come with the project
-MOST_INSTRUCT = 200  # the same of the instruct model's
-INSTRUCT_TOKENS = 256  # of its flows, at most, whatever a profile says: what it wrote takes hours
+INSTRUCT_TOKENS = 256  # of the instruct model's flows, at most, whatever a profile says: what it wrote takes hours
 WINDOW = 8192  # tokens that prompt and answer may have, however many more a model takes
 TEST_SETS = ("test", "test_same")  # requests in new wordings, and in those of training
 UNSEEN = "unseen"  # the test set of flows with APIs held out of training
@@ -300,7 +299,7 @@ def write_prompts(
     parts = []
     for row in asked.itertuples(index=False):
         away = only_kept and row.generator == "instruct"
-        prompts = materials.prompts(row, max(row.flows, MOST_INSTRUCT if away else MOST_KEPT))
+        prompts = materials.prompts(row, max(row.flows, MOST_KEPT))
         units = whole_units(prompts["unit"], kept(prompts))
         if len(units) < row.flows:
             units = [] if away else prompts["unit"].tolist()[: row.flows]

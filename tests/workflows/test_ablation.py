@@ -173,8 +173,7 @@ def test_conditions_of_a_model_that_is_not_asked_are_on_the_flows_that_are_kept(
     there = {"pretrained_1_instruct": "qr", "pretrained_1_fd_instruct": "r", "pretrained_1_sfd_instruct": ""}
 
     def kept(prompts):
-        asked = prompts["condition"].map(there).fillna("")
-        return [unit in units for unit, units in zip(prompts["unit"], asked, strict=True)]
+        return [row.unit in there.get(row.condition, "") for row in prompts.itertuples()]
 
     asked = pd.concat([*rows, a_row(flows=2)])
     shown = write_prompts(asked, materials, kept, only_kept=True)
@@ -182,6 +181,7 @@ def test_conditions_of_a_model_that_is_not_asked_are_on_the_flows_that_are_kept(
         ["pretrained_1_instruct", "q"], ["pretrained_1_instruct", "r"], ["pretrained_1_fd_instruct", "r"],
         ["pretrained_1_in_context", "q"], ["pretrained_1_in_context", "r"],
     ]  # fmt: skip
+    assert shown["prompt"].iloc[2].endswith("Request: second")
     assert len(write_prompts(asked, materials, kept)) == 6
 
 
